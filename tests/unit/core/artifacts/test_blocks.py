@@ -44,18 +44,18 @@ def test_a_note_is_title_path_and_content_on_their_own_lines() -> None:
     )
 
 
-def test_a_page_says_its_url() -> None:
+def test_page_block_has_url() -> None:
     page = make_artifact(ArtifactKind.URL, text="x", source=ArtifactSource(url="https://e.org/a?b&c"), title="E")
     assert "\n<url>https://e.org/a?b&c</url>\n" in render_block(page)
 
 
-def test_a_selection_says_its_id_and_its_lines() -> None:
+def test_selection_block_has_id_and_lines() -> None:
     selection = make_artifact(ArtifactKind.SELECTED_TEXT, text="x", source=ArtifactSource(path="a.md", lines=(3, 9)))
     block = render_block(selection)
     assert f"\n<path>a.md</path>\n<id>{selection.id}</id>\n<lines>3-9</lines>\n" in block
 
 
-def test_an_unknown_block_without_a_title_is_its_id_and_its_content() -> None:
+def test_unknown_block_without_title_has_id_and_content() -> None:
     unknown = make_artifact(ArtifactKind.UNKNOWN, text="<odd attr='1'>body</odd>", source=ArtifactSource())
     assert render_block(unknown) == (
         f"<unparsed_context>\n<id>{unknown.id}</id>\n<content>\n<odd attr='1'>body</odd>\n</content>\n"
@@ -63,20 +63,20 @@ def test_an_unknown_block_without_a_title_is_its_id_and_its_content() -> None:
     )
 
 
-def test_a_tool_result_shows_its_call_once_and_its_output() -> None:
+def test_tool_result_block_has_call_once_and_output() -> None:
     result = make_tool_result("search", arguments={"q": "a<b"}, output="found </tool_result> it")
     assert render_tool_result(result) == (
         '<tool_result>search({"q":"a&lt;b"})\nfound <\\/tool_result> it\n</tool_result>\n'
     )
 
 
-def test_a_preview_says_how_to_get_the_whole() -> None:
+def test_preview_says_how_to_get_full_text() -> None:
     way_back = "[This is a preview. Attach a.md again for the whole text.]"
     preview = render_preview(artifact(ArtifactKind.NOTE), "# Outline")
     assert preview.endswith(f"<preview>\n# Outline\n{way_back}\n</preview>\n</note_context>\n")
 
 
-def test_an_update_says_that_it_replaces_the_copy_above() -> None:
+def test_update_says_that_it_replaces_copy_above() -> None:
     whole = render_update(artifact(ArtifactKind.NOTE, text="new"), diff=None)
     assert "<update>This text replaces the copy above.</update>\n<content>\nnew\n</content>" in whole
     changed = render_update(artifact(ArtifactKind.NOTE, text="new"), diff="@@ -1 +1 @@\n-old\n+new")
@@ -96,7 +96,7 @@ def test_modification_times_are_not_part_of_a_block() -> None:
     place=st.text(min_size=1).filter(lambda place: place.strip("./") != ""),
     title=st.text(),
 )
-def test_no_text_path_or_title_breaks_out_of_its_block(kind: ArtifactKind, text: str, place: str, title: str) -> None:
+def test_text_path_and_title_cannot_close_block(kind: ArtifactKind, text: str, place: str, title: str) -> None:
     block = render_block(artifact(kind, text, place, title))
     tag = KINDS[kind].tag
     assert block.startswith(f"<{tag}>\n")
@@ -113,7 +113,7 @@ def test_a_block_names_the_id_that_a_reference_will_name(kind: ArtifactKind, nam
 
 
 @pytest.mark.parametrize("kind", WITH_TEXT)
-def test_every_block_ends_its_line_and_starts_with_a_bracket_so_that_blocks_count_apart(kind: ArtifactKind) -> None:
+def test_block_ends_line_so_that_token_counts_add_up(kind: ArtifactKind) -> None:
     for block in (render_block(artifact(kind)), render_update(artifact(kind), diff=None)):
         assert block[0] == "<"
         assert block[-1] == "\n"
@@ -180,7 +180,7 @@ def test_every_tag_that_the_core_closes_is_neutralised() -> None:
 
 
 @pytest.mark.parametrize("text", ["< " * 50_000, "</content " * 20_000, "<" + " " * 100_000, "</" + "a_" * 50_000])
-def test_hostile_content_is_neutralised_in_time_that_grows_with_it(text: str) -> None:
+def test_escaping_hostile_text_takes_linear_time(text: str) -> None:
     def take(content: str, times: int) -> float:
         began = process_time()
         for _ in range(times):
@@ -191,12 +191,12 @@ def test_hostile_content_is_neutralised_in_time_that_grows_with_it(text: str) ->
     assert take(text * 8, 10) < 5 * take(text, 80)
 
 
-def test_neutralising_twice_changes_nothing_more() -> None:
+def test_escaping_twice_changes_nothing() -> None:
     once = escape_block_text("</content></content>")
     assert escape_block_text(once) == once
 
 
-def test_a_summary_says_of_how_much_it_is_one_and_how_to_get_the_whole() -> None:
+def test_summary_gives_original_size_and_way_to_full_text() -> None:
     long = artifact(ArtifactKind.NOTE, text="x" * 12_345, place="a<b.md")
     way_back = "[A summary of 12,345 characters. Attach a&lt;b.md with less beside it for the whole text.]"
     expected = f"<summary>\nShort <\\/summary>\n{way_back}\n</summary>\n</note_context>\n"
@@ -204,13 +204,13 @@ def test_a_summary_says_of_how_much_it_is_one_and_how_to_get_the_whole() -> None
     assert render_summary(long, "x", kind=ArtifactKind.PDF).startswith("<pdf_context>\n")
 
 
-def test_a_handle_is_one_line_with_name_title_size_and_the_way_back() -> None:
+def test_handle_is_one_line_with_name_title_size_and_recall() -> None:
     assert render_handle(artifact(ArtifactKind.NOTE, text="x" * 1_234, place="a<b.md", title="A\nB")) == (
         "<handle>a&lt;b.md: A&#10;B, 1,234 characters, is left out. Attach a&lt;b.md again for its text.</handle>\n"
     )
 
 
-def test_a_stub_is_the_call_and_how_much_came_back() -> None:
+def test_tool_stub_has_call_and_output_size() -> None:
     result = make_tool_result("search", arguments={"q": "x"}, output="y" * 1_234)
     assert render_tool_stub(result) == (
         '<tool_result>search({"q":"x"})\n'
@@ -219,13 +219,13 @@ def test_a_stub_is_the_call_and_how_much_came_back() -> None:
     )
 
 
-def test_a_tool_result_is_rendered_as_one_and_without_arguments_has_none() -> None:
+def test_tool_result_without_arguments_is_rendered() -> None:
     result = make_artifact(ArtifactKind.TOOL, text="y", source=ArtifactSource(tool="search"))
     assert render_block(result) == render_tool_result(result)
     assert render_tool_result(result).startswith("<tool_result>search()\n")
 
 
-def test_a_query_is_said_and_an_active_note_can_be_told_as_a_note() -> None:
+def test_query_is_rendered_and_active_note_can_be_rendered_as_note() -> None:
     view = make_artifact(ArtifactKind.DATAVIEW, text="x", source=ArtifactSource(path="a.md", query='LIST FROM "a<b"'))
     assert '\n<query>LIST FROM "a&lt;b"</query>\n<content>' in render_block(view)
     assert render_block(artifact(ArtifactKind.ACTIVE_NOTE), kind=ArtifactKind.NOTE) == render_block(
@@ -233,7 +233,7 @@ def test_a_query_is_said_and_an_active_note_can_be_told_as_a_note() -> None:
     )
 
 
-def test_the_way_back_to_a_passage_is_its_file() -> None:
+def test_passage_refers_to_its_file() -> None:
     passage = make_artifact(ArtifactKind.PASSAGE, text="x" * 2_000, source=ArtifactSource(path="a.md", place="Costs"))
     assert render_block(passage).startswith(
         "<passage_context>\n<title>a</title>\n<path>a.md</path>\n<id>a.md#passage:Costs</id>\n<content>\n"

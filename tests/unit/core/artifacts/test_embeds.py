@@ -41,7 +41,7 @@ def test_embedded_pictures_are_found_in_order_each_once(text: str, images: tuple
 
 
 @pytest.mark.parametrize("ending", ["png", "jpg", "jpeg", "gif", "webp", "svg", "bmp", "avif", "heic", "tif", "tiff"])
-def test_every_kind_of_picture_is_known_by_its_ending(ending: str) -> None:
+def test_image_embeds_are_detected_by_extension(ending: str) -> None:
     assert embedded_images(f"![[a.{ending}]]") == (f"a.{ending}",)
     assert embedded_images(f"![](a.{ending.upper()})") == (f"a.{ending.upper()}",)
     assert embedded_images(f"![[a{ending}]]") == ()
@@ -69,7 +69,7 @@ def test_every_kind_of_picture_is_known_by_its_ending(ending: str) -> None:
         ("> ![[x.png|30x40]]\n> ![](y.png)", ("x.png", "y.png")),
     ],
 )
-def test_a_target_may_have_titles_blanks_parentheses_and_links_around_it(text: str, images: tuple[str, ...]) -> None:
+def test_embed_target_may_have_title_spaces_and_parentheses(text: str, images: tuple[str, ...]) -> None:
     assert embedded_images(text) == images
 
 
@@ -82,7 +82,7 @@ def test_a_target_may_have_titles_blanks_parentheses_and_links_around_it(text: s
         "![a][the  pic]\n\n[The pic]: <my pic.png>\n[the pic]: other.png",
     ],
 )
-def test_a_picture_may_be_named_by_a_reference(text: str) -> None:
+def test_image_reference_link_is_detected(text: str) -> None:
     assert embedded_images(text) == ("my pic.png",)
 
 
@@ -109,7 +109,7 @@ def test_a_picture_may_be_named_by_a_reference(text: str) -> None:
         "![](script.js) ![[paper.pdf]]",
     ],
 )
-def test_code_comments_formulas_and_what_is_not_closed_embed_nothing(text: str) -> None:
+def test_code_comments_formulas_and_unclosed_embeds_are_ignored(text: str) -> None:
     assert embedded_images(text) == ()
 
 
@@ -125,13 +125,13 @@ def test_code_comments_formulas_and_what_is_not_closed_embed_nothing(text: str) 
         "text\n    ![](x.png)",
     ],
 )
-def test_what_only_looks_like_code_a_comment_or_a_formula_hides_nothing(text: str) -> None:
+def test_text_resembling_code_or_comment_hides_no_embed(text: str) -> None:
     assert embedded_images(text) == ("x.png",)
 
 
 @steady
 @given(st.text(alphabet="![]()<>`%$\\\n \"'a-:|#.", max_size=60))
-def test_whatever_stands_before_a_paragraph_its_picture_is_found_unless_that_opens_something(before: str) -> None:
+def test_embed_is_found_after_any_text_that_opens_nothing(before: str) -> None:
     found = embedded_images(f"{before}\n\n![[x.png]]")
     opens = re.search(r"%%|<!--|\$\$|```|^ {0,3}\[|^\s*[-]|\\$", before, re.MULTILINE)
     assert found[-1:] == ("x.png",) or opens
@@ -145,7 +145,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_hostile_text_is_read_in_time_that_grows_with_its_length(piece: str) -> None:
+def test_hostile_text_is_parsed_in_linear_time(piece: str) -> None:
     def take(letters: int) -> float:
         text = "![" + piece * (letters // len(piece))
         begun = time.process_time()
@@ -158,7 +158,7 @@ def test_hostile_text_is_read_in_time_that_grows_with_its_length(piece: str) -> 
     assert min(take(32_000) for _ in range(3)) < 4 * short + 0.02
 
 
-def test_a_long_pasted_picture_is_one_target_and_is_left_out_of_the_text() -> None:
+def test_long_data_url_is_one_embed_and_is_replaced() -> None:
     uri = f"data:image/png;base64,{'iVBORw0KGgo' * 100_000}"
     assert embedded_images(f"before ![pasted]({uri}) after") == (uri,)
     assert replace_pasted_images(f"![pasted]({uri})") == "![pasted](image/png of 1,100,000 characters, left out)"

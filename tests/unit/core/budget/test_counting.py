@@ -28,7 +28,7 @@ def test_the_sum_over_pieces_is_the_count_of_the_joined_text(pieces: list[str]) 
     assert count_pieces_tokens(pieces, OPENAI.count) == OPENAI.count("".join(pieces))
 
 
-def test_pieces_that_meet_cleanly_are_counted_apart_so_that_known_ones_are_not_counted_again() -> None:
+def test_separable_pieces_are_counted_separately_once() -> None:
     counted: list[str] = []
 
     def count(text: str) -> int:
@@ -40,7 +40,7 @@ def test_pieces_that_meet_cleanly_are_counted_apart_so_that_known_ones_are_not_c
 
 
 @pytest.mark.parametrize("right", ["a", "<", "1", "🙂", "#", "[", "-"])
-def test_a_line_break_and_a_character_that_is_neither_space_nor_slash_meet_cleanly(right: str) -> None:
+def test_line_break_separates_tokens(right: str) -> None:
     assert tokenizes_separately("x\n", right)
 
 
@@ -51,7 +51,7 @@ def test_other_texts_do_not(left: str, right: str) -> None:
     assert not tokenizes_separately(left, right)
 
 
-def test_a_tool_definition_is_counted_as_the_json_that_describes_it() -> None:
+def test_tool_definition_is_counted_as_json() -> None:
     tool = make_tool_definition("search", description="Finds.", parameters={"type": "object"})
     assert tool_definition_json(tool) == '{"description":"Finds.","name":"search","parameters":{"type":"object"}}'
     assert count_tools_tokens([tool, tool], len) == 2 * len(tool_definition_json(tool))
@@ -75,7 +75,7 @@ def _measure(name: str, factor: float) -> Tokenizer:
     )
 
 
-def test_measures_of_one_name_are_the_same_and_of_another_are_not() -> None:
+def test_tokenizers_of_same_name_are_equal() -> None:
     one, alike, other = _measure("a", 1.0), _measure("a", 2.0), _measure("b", 1.0)
     assert one == alike
     assert one != other
@@ -85,7 +85,7 @@ def test_measures_of_one_name_are_the_same_and_of_another_are_not() -> None:
     assert hash(one) != hash(other)
 
 
-def test_a_measure_that_says_nothing_of_pictures_sees_them_and_refuses_none() -> None:
+def test_default_tokenizer_supports_all_images() -> None:
     picture = make_image_data(b"x", media_type="image/png", width=512, height=512)
     tokenizer = _measure("a", 1.0)
     assert tokenizer.supports_images

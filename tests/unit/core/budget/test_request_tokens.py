@@ -17,7 +17,7 @@ PICTURE = make_image_data(b"bytes", media_type="image/png", width=7, height=11)
 TOOL = make_tool_definition("search", description="Finds.", parameters={})
 
 
-def test_a_request_weighs_its_text_its_pictures_its_tools_and_its_overhead() -> None:
+def test_request_tokens_include_text_images_tools_and_overhead() -> None:
     messages = [
         Message(role=Role.SYSTEM, pieces=("Be brief.",), tokens=100),
         Message(role=Role.USER, pieces=("Look.",), tokens=20, images=(PICTURE, PICTURE)),

@@ -33,13 +33,13 @@ def test_thresholds_out_of_order_are_refused_with_their_values(thresholds: dict[
     assert "warn < trigger < hard" in caught.value.hint
 
 
-def test_the_target_may_be_below_what_is_warned_of() -> None:
+def test_target_may_be_below_warn() -> None:
     assert (TokenBudget().target, TokenBudget().warn) == (0.4, 0.6)
     assert TokenBudget(target=0.1).target == 0.1
 
 
 @pytest.mark.parametrize(("target", "own"), [(0.1, 500), (0.5, 500), (0.7, 700)])
-def test_what_is_attached_and_typed_now_may_have_half_of_what_fits_or_the_target(target: float, own: int) -> None:
+def test_current_turn_may_use_half_the_limit_or_the_target(target: float, own: int) -> None:
     budget = TokenBudget(window=1_100, reserve=100, target=target)
     assert (budget.current_turn_limit, budget.current_turn_share) == (own, own / 1_000)
 
@@ -49,13 +49,13 @@ def test_a_hard_threshold_of_all_that_fits_is_allowed() -> None:
 
 
 @pytest.mark.parametrize(("window", "reserve"), [(0, 0), (-1, 0), (100, 100), (100, 200), (100, -1)])
-def test_a_window_without_room_is_refused(window: int, reserve: int) -> None:
+def test_window_without_space_is_refused(window: int, reserve: int) -> None:
     with pytest.raises(SettingError, match="leaves no room") as caught:
         TokenBudget(window=window, reserve=reserve)
     assert "window > reserve" in caught.value.hint
 
 
-def test_compaction_waits_until_the_request_has_grown_by_half_the_distance_to_the_soft_goal() -> None:
+def test_next_compaction_waits_for_growth_to_soft_goal() -> None:
     budget = TokenBudget(window=1_000, reserve=0, warn=0.25, target=0.5, trigger=0.75, hard=1.0)
     assert not should_compact(750, budget, last_compacted_total=None)
     assert should_compact(751, budget, last_compacted_total=None)
@@ -64,32 +64,32 @@ def test_compaction_waits_until_the_request_has_grown_by_half_the_distance_to_th
     assert should_compact(1_001, budget, last_compacted_total=1_000)
 
 
-def test_the_soft_goal_is_a_tenth_below_the_trigger_unless_the_target_is_higher() -> None:
+def test_soft_goal_is_ten_percent_below_trigger_or_target() -> None:
     assert TokenBudget().soft == pytest.approx(0.75)
     assert TokenBudget(target=0.849, trigger=0.85).soft == 0.849
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 1, 1.0])
-def test_a_share_above_nothing_and_up_to_all_is_taken_as_a_float(share: float) -> None:
+def test_valid_share_is_returned_as_float(share: float) -> None:
     assert validate_share(share) == share
     assert isinstance(validate_share(share), float)
 
 
 @pytest.mark.parametrize("share", [0, -0.1, 1.01, 2, float("nan"), True, "0.5", None])
-def test_anything_else_is_no_share_and_the_error_says_what_is(share: object) -> None:
+def test_invalid_share_is_refused_with_hint(share: object) -> None:
     with pytest.raises(SettingError, match="is no share of the window") as caught:
         validate_share(share)  # type: ignore[arg-type]
     assert repr(share) in caught.value.message
     assert "above 0 and up to 1" in caught.value.hint
 
 
-def test_a_warning_begins_above_its_share_and_has_the_numbers() -> None:
+def test_warning_starts_above_share_with_numbers() -> None:
     budget = TokenBudget(window=1_100, reserve=100)
     assert budget_warnings(600, budget) == ()
     assert budget_warnings(601, budget) == ("The request uses 601 of 1,000 tokens, 60% of what fits.",)
 
 
-def test_a_request_is_over_a_threshold_only_above_it() -> None:
+def test_threshold_is_exceeded_only_above_it() -> None:
     budget = TokenBudget(window=1_000, reserve=0)
     assert not exceeds_share(500, 0.5, budget)
     assert exceeds_share(501, 0.5, budget)

@@ -60,7 +60,7 @@ def test_the_order_of_the_steps_is_a_setting() -> None:
     assert names(mixed(*reversed(order)).plan(goal=0).receipt) == ["chitchat", "handle", "expendable"]
 
 
-def test_a_step_that_is_not_named_never_runs() -> None:
+def test_unlisted_step_never_runs() -> None:
     story = mixed(CompactionStepName.CHITCHAT)
     receipt = story.plan(goal=0).receipt
     assert names(receipt) == ["chitchat"]
@@ -68,7 +68,7 @@ def test_a_step_that_is_not_named_never_runs() -> None:
     assert receipt.tokens_after > 0
 
 
-def test_a_step_named_twice_is_refused() -> None:
+def test_step_listed_twice_is_refused() -> None:
     with pytest.raises(SettingError, match="twice"):
         CompactionConfig(steps=(CompactionStepName.HANDLE, CompactionStepName.HANDLE))
 
@@ -85,19 +85,19 @@ def test_the_chain_stops_at_the_goal() -> None:
     assert names(story.plan(goal=after_handle - 1).receipt) == ["chitchat", "handle", "replies"]
 
 
-def test_nothing_runs_at_or_under_the_goal() -> None:
+def test_nothing_runs_at_or_below_goal() -> None:
     story = chat(4, rules=make_rules())
     assert story.plan(goal=story.tokens()).receipt is None
 
 
-def test_a_step_takes_no_more_than_the_goal_asks_for() -> None:
+def test_step_takes_no_more_than_goal_needs() -> None:
     story = chat(10)
     few = story.plan(goal=story.tokens() - 150).receipt
     many = story.plan(goal=story.tokens() - 450).receipt
     assert 0 < len(removed(few, "replies")) < len(removed(many, "replies"))
 
 
-def test_a_step_that_frees_nothing_does_not_count() -> None:
+def test_step_that_frees_nothing_is_not_listed() -> None:
     # The one acknowledgement is shorter than the line that says that a message is left out.
     story = Story().say("Tell me.", "So it is. " * 50).say("ok", "And so on. " * 50).say("Why?", "Because.")
     receipt = story.plan(goal=0).receipt
@@ -106,7 +106,7 @@ def test_a_step_that_frees_nothing_does_not_count() -> None:
     assert receipt.steps[0].tokens_before == story.draft().tokens
 
 
-def test_a_step_that_goes_on_where_it_stopped_is_told_as_one() -> None:
+def test_resumed_step_is_listed_once() -> None:
     story = chat(10, words=0, rules=make_rules(CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))))
     goal = story.tokens() - story.state.history.turns[0].message_tokens
     once = drop_expendable(story.draft(goal=goal))
@@ -121,7 +121,7 @@ def test_a_step_that_goes_on_where_it_stopped_is_told_as_one() -> None:
     assert receipt.tokens_after <= goal
 
 
-def test_outlines_of_a_step_that_goes_on_keep_what_each_reply_came_to() -> None:
+def test_resumed_step_keeps_outline_of_each_reply() -> None:
     story = chat(4, words=200, rules=make_rules(CompactionConfig(steps=(CompactionStepName.REPLIES,))))
     receipt = planned(story, goal=0, hard=0).receipt
     assert receipt is not None
@@ -132,7 +132,7 @@ def test_outlines_of_a_step_that_goes_on_keep_what_each_reply_came_to() -> None:
     assert list(step.outlines) == [reply_gist(text) for text in replies.values()]
 
 
-def test_each_step_begins_where_the_one_before_ended_and_frees_something() -> None:
+def test_each_step_starts_at_previous_total_and_frees_tokens() -> None:
     receipt = mixed().plan(goal=0).receipt
     assert receipt is not None
     for before, after in zip(receipt.steps, receipt.steps[1:], strict=False):
@@ -141,7 +141,7 @@ def test_each_step_begins_where_the_one_before_ended_and_frees_something() -> No
     assert receipt.steps[-1].tokens_after == receipt.tokens_after
 
 
-def test_what_a_plan_counts_is_what_the_request_weighs() -> None:
+def test_planned_total_matches_request() -> None:
     story = mixed()
     before = story.tokens()
     receipt = story.compact(goal=before // 2)
@@ -149,7 +149,7 @@ def test_what_a_plan_counts_is_what_the_request_weighs() -> None:
     assert receipt.tokens_after == story.tokens() == story.ask().tokens.total
 
 
-def test_running_the_chain_twice_changes_nothing() -> None:
+def test_second_run_changes_nothing() -> None:
     for goal in (0, 500, 3_000):
         story = mixed()
         story.compact(goal=goal)
@@ -178,7 +178,7 @@ def test_folding_alone_may_be_all_that_is_needed() -> None:
     assert story.sent().count("another") == 400
 
 
-def test_a_turn_that_attaches_what_could_shrink_keeps_it_whole() -> None:
+def test_turn_that_attaches_text_keeps_it_whole() -> None:
     story = mixed()
     again = attaching(note("long.md", LONG))
     assert "long.md" not in [
@@ -187,7 +187,7 @@ def test_a_turn_that_attaches_what_could_shrink_keeps_it_whole() -> None:
     ]
 
 
-def test_the_question_of_now_and_the_last_exchange_are_never_taken() -> None:
+def test_current_question_and_last_exchange_are_never_removed() -> None:
     story = mixed()
     story.compact(goal=0)
     texts = [message.text for message in story.ask(NOW).messages]
@@ -212,7 +212,7 @@ def planned(story: Story, *, goal: int, as_is: Prompt | None = None, hard: int |
     )
 
 
-def test_a_plan_tells_what_the_request_weighs_before_and_after_and_that_somebody_asked_for_it() -> None:
+def test_plan_has_totals_before_and_after_and_manual_flag() -> None:
     story = mixed()
     receipt = planned(story, goal=400).receipt
     assert receipt is not None
@@ -223,7 +223,7 @@ def test_a_plan_tells_what_the_request_weighs_before_and_after_and_that_somebody
     assert story.tokens() == receipt.tokens_after
 
 
-def test_a_plan_that_comes_to_no_less_than_what_is_sent_now_is_none() -> None:
+def test_plan_that_saves_nothing_is_empty() -> None:
     story = mixed()
     least = planned(story, goal=0)
     assert least.receipt is not None
@@ -233,7 +233,7 @@ def test_a_plan_that_comes_to_no_less_than_what_is_sent_now_is_none() -> None:
 
 
 @pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
-def test_the_prompt_of_a_plan_is_what_its_receipt_comes_to(terms: TurnSettings) -> None:
+def test_planned_prompt_matches_receipt(terms: TurnSettings) -> None:
     story = mixed(terms=terms)
     plan = planned(story, goal=400)
     assert plan.receipt is not None

@@ -15,5 +15,5 @@ from lamella.core.compaction.draft import ALL_TURNS, TurnRange
         (TurnRange(first=1, last=2), [1, 2]),
     ],
 )
-def test_a_stretch_holds_the_turns_from_its_first_to_its_last(span: TurnRange, held: list[int]) -> None:
+def test_span_contains_its_first_to_last_turn(span: TurnRange, held: list[int]) -> None:
     assert [number for number in range(4) if span.contains_turn(number)] == held

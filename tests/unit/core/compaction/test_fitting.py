@@ -40,7 +40,7 @@ def window(story: Story, share: float) -> Story:
     return story
 
 
-def test_a_request_at_the_trigger_is_sent_as_it_is_and_one_token_above_it_is_not() -> None:
+def test_request_is_compacted_one_token_above_trigger() -> None:
     story = chat(5, words=10, rules=make_rules(budget=TokenBudget(window=1_000, reserve=0)))
     filler = Turn(text="x" * 4 * (850 - story.tokens(Turn(text=""))))
     at = fit(story, filler)
@@ -63,7 +63,7 @@ def test_over_the_trigger_the_chain_runs_to_the_target() -> None:
     assert fitted.receipt.tokens_after > 0.40 * limit - 2 * 110
 
 
-def test_after_a_compaction_none_runs_again_until_the_request_has_grown_by_what_it_freed() -> None:
+def test_next_compaction_waits_for_freed_tokens_to_refill() -> None:
     story = window(chat(40), 0.86)
     story.rules = replace(story.rules, budget=replace(story.rules.budget, target=0.84, trigger=0.85, warn=0.60))
     story.state = fit(story).state
@@ -108,7 +108,7 @@ def test_over_the_hard_threshold_the_chain_runs_again_at_once() -> None:
     assert fitted.envelope.tokens.total <= 0.95 * story.rules.budget.limit
 
 
-def test_at_the_hard_threshold_it_is_sent_and_one_token_above_it_is_not() -> None:
+def test_request_is_refused_one_token_above_hard_threshold() -> None:
     turn = Turn(text="x" * 4 * 950)
     story = Story(make_rules(budget=TokenBudget(window=1_000, reserve=0)))
     assert fit(story, turn).envelope.tokens.total == 950
@@ -117,7 +117,7 @@ def test_at_the_hard_threshold_it_is_sent_and_one_token_above_it_is_not() -> Non
     assert (error.value.needed, error.value.hard, error.value.limit) == (951, 950, 1_000)
 
 
-def test_what_does_not_fit_is_named_item_by_item_with_its_tokens() -> None:
+def test_refused_request_names_items_with_tokens() -> None:
     story = Story(make_rules(budget=TokenBudget(window=2_000, reserve=0)))
     earlier = replace(
         attaching(note("pinned.md", "kept " * 200, policy=AttachmentPolicy.PIN), selection("cited.md", "cited " * 200)),
@@ -146,7 +146,7 @@ def test_what_does_not_fit_is_named_item_by_item_with_its_tokens() -> None:
     assert "Detach, drop or unpin one" in (error.value.hint or "")
 
 
-def test_an_error_also_names_pictures_of_earlier_messages_and_what_marks_off_messages() -> None:
+def test_error_names_earlier_images_and_message_overhead() -> None:
     picture = make_image_artifact(
         make_image_data(png(40, 20), media_type="image/png", width=40, height=20), title="plan.png"
     )
@@ -159,7 +159,7 @@ def test_an_error_also_names_pictures_of_earlier_messages_and_what_marks_off_mes
     assert "what marks off messages (11 tokens)" in error.value.protected
 
 
-def test_an_error_also_names_what_stands_in_for_earlier_turns() -> None:
+def test_error_names_placeholders_of_earlier_turns() -> None:
     story = chat(30)
     story.compact(goal=0)
     story.rules = replace(story.rules, budget=TokenBudget(window=1_000, reserve=0))
@@ -169,7 +169,7 @@ def test_an_error_also_names_what_stands_in_for_earlier_turns() -> None:
     assert not any(name.startswith("standing wishes") for name in error.value.protected)
 
 
-def test_a_turn_that_does_not_fit_leaves_the_conversation_as_it_was() -> None:
+def test_refused_turn_leaves_state_unchanged() -> None:
     story = window(chat(6), 0.5)
     before = story.state
     with pytest.raises(ContextBudgetExceededError):
@@ -178,7 +178,7 @@ def test_a_turn_that_does_not_fit_leaves_the_conversation_as_it_was() -> None:
     assert fit(story).receipt is None
 
 
-def test_a_turn_that_fits_is_asked_as_it_is_and_waits() -> None:
+def test_fitting_turn_is_open_and_unchanged() -> None:
     story = window(chat(6), 0.5)
     asked = story.bind(NOW)
     turn, opened, needs = fit_turn(story.state, asked, story.rules, message_ids=story.path)
@@ -186,7 +186,7 @@ def test_a_turn_that_fits_is_asked_as_it_is_and_waits() -> None:
     assert opened == story.open()
 
 
-def test_a_turn_that_had_to_be_made_room_for_carries_its_receipt_and_is_asked_after_it() -> None:
+def test_compacted_turn_has_receipt_and_is_open_after_it() -> None:
     story = window(chat(40), 0.86)
     turn, opened, needs = fit_turn(story.state, story.bind(NOW), story.rules, message_ids=story.path)
     (receipt,) = turn.receipts
@@ -196,7 +196,7 @@ def test_a_turn_that_had_to_be_made_room_for_carries_its_receipt_and_is_asked_af
     assert opened.last_compacted_total == receipt.tokens_after
 
 
-def test_what_is_over_the_hard_threshold_is_fitted_as_far_as_it_goes_and_refused_when_it_is_checked() -> None:
+def test_oversized_turn_is_fitted_then_refused_on_check() -> None:
     story = Story(make_rules(budget=TokenBudget(window=1_000, reserve=0)))
     _, opened, _ = fit_turn(story.state, story.bind(Turn(text="x" * 4 * 951)), story.rules)
     envelope = make_envelope(pending_prompt(opened), story.rules.budget)
@@ -205,7 +205,7 @@ def test_what_is_over_the_hard_threshold_is_fitted_as_far_as_it_goes_and_refused
     check_fits(envelope, TokenBudget(window=1_100, reserve=0))
 
 
-def test_in_a_strip_a_summary_is_asked_for_first_unless_the_question_was_sent() -> None:
+def test_strip_mode_requests_summary_first_unless_sent() -> None:
     story = Story(terms=TurnSettings(history=HistoryMode.STRIP, history_turns=2))
     for number in range(12):
         story.say(f"Question {number}?", f"Answer {number}. " + "because " * 30)
@@ -226,7 +226,7 @@ def test_turn_settings_name_the_runner_that_answers() -> None:
     assert settings.with_runner(turn_settings, "agent") == replace(turn_settings, runner="agent")
 
 
-def test_folders_and_tags_that_brought_more_than_one_note_are_named_the_heaviest_first() -> None:
+def test_folders_and_tags_are_named_by_size() -> None:
     story = Story(make_rules(budget=TokenBudget(window=1_000, reserve=0)))
     brought = [
         replace(note(name, "words " * words), source=ArtifactSource(path=name, via=via))

@@ -64,7 +64,7 @@ def carrying(profile: CacheProfile = MARKED, terms: TurnSettings = AUTO) -> Pric
     return story
 
 
-def test_a_warm_cache_is_appended_to_and_says_so() -> None:
+def test_cached_prompt_is_appended_to() -> None:
     story = Priced()
     story.add_turn("one", attaching(note("a.md", "Short.")))
     layout_plan = story.plan_turn(attaching(note("a.md", "Short.")))
@@ -72,20 +72,20 @@ def test_a_warm_cache_is_appended_to_and_says_so() -> None:
     assert layout_plan.why.startswith("appended")
 
 
-def test_a_cold_cache_folds_and_leaves_out_what_is_dead() -> None:
+def test_expired_cache_folds_and_drops_unused() -> None:
     layout_plan = carrying().plan_turn(Turn(text="now"), pause=400)
     assert (layout_plan.keep_messages, layout_plan.cached_message, layout_plan.expiry) == (1, None, CacheExpiry.SHORT)
     assert layout_plan.why.startswith("folded: the cache lapsed")
 
 
-def test_a_cold_cache_folds_where_that_costs_just_as_much_as_appending() -> None:
+def test_expired_cache_folds_at_equal_cost() -> None:
     free = replace(MARKED, read=0.0, write=0.0)
     cold, warm = (carrying(free).plan_turn(Turn(text="now"), pause=pause) for pause in (400, 60))
     assert (cold.cost, cold.other, cold.keep_messages) == (0.0, 0.0, 1)
     assert (warm.cost, warm.other, warm.keep_messages) == (0.0, 0.0, None)
 
 
-def test_without_a_lifetime_or_a_time_nothing_is_cold() -> None:
+def test_unknown_lifetime_or_time_never_expires() -> None:
     forever = replace(MARKED, lifetime=None, read=0.0)
     assert carrying(forever).plan_turn(Turn(text="now"), pause=1e6).keep_messages is None
     story = carrying(replace(MARKED, read=0.0))
@@ -95,29 +95,29 @@ def test_without_a_lifetime_or_a_time_nothing_is_cold() -> None:
     assert (layout_plan.keep_messages, layout_plan.expiry) == (None, CacheExpiry.UNKNOWN)
 
 
-def test_where_reading_costs_as_much_as_writing_the_smallest_prompt_wins() -> None:
+def test_smallest_prompt_wins_if_reading_costs_like_writing() -> None:
     assert (
         carrying(CacheProfile(name="none", read=1.0, write=1.0)).plan_turn(Turn(text="now")).keep_messages is not None
     )
 
 
-def test_where_reading_is_free_nothing_that_is_cached_moves() -> None:
+def test_free_reads_move_nothing_cached() -> None:
     story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
     assert [story.add_turn(f"q{number}").keep_messages for number in range(5)] == [None] * 5
 
 
-def test_much_that_is_dead_behind_little_that_lives_is_cut_away() -> None:
+def test_much_unused_after_little_used_is_cut() -> None:
     story = carrying()
     kept = [story.add_turn(f"q{number}").keep_messages for number in range(4)]
     assert 1 in kept
 
 
-def test_over_its_room_a_request_folds_although_that_costs_more() -> None:
+def test_request_above_limit_folds_at_any_cost() -> None:
     story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
     assert story.plan_turn(Turn(text="now"), room=500).keep_messages == 1
 
 
-def test_what_is_attached_now_takes_of_the_room_as_well() -> None:
+def test_current_attachments_count_toward_limit() -> None:
     story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
     room = story.tokens() + 100
     assert story.plan_turn(Turn(text="now"), room=room).keep_messages is None
@@ -125,7 +125,7 @@ def test_what_is_attached_now_takes_of_the_room_as_well() -> None:
     assert story.plan_turn(Turn(text="now " * 200), room=room).keep_messages == 1
 
 
-def test_what_has_to_be_cut_comes_down_to_the_aim_where_a_cut_does() -> None:
+def test_forced_cut_reduces_to_target_if_possible() -> None:
     story = carrying(CacheProfile(name="own", read=0.0, write=1.0))
     for number in range(3):
         story.add_turn("more", attaching(note(f"{number}.md", LONG)))
@@ -138,7 +138,7 @@ def test_what_has_to_be_cut_comes_down_to_the_aim_where_a_cut_does() -> None:
     assert story.plan_turn(Turn(text="now"), room=room, aim=1).keep_messages == 1
 
 
-def test_what_stood_as_a_line_and_is_attached_again_is_weighed_by_its_text() -> None:
+def test_reattached_handle_costs_its_text() -> None:
     story = carrying()
     story.add_turn("three", pause=400)
     again = replace(attaching(note("a.md", LONG)), text="four")
@@ -147,7 +147,7 @@ def test_what_stood_as_a_line_and_is_attached_again_is_weighed_by_its_text() -> 
     assert story.plan_turn(attaching(note("a.md", LONG))).keep_messages is None
 
 
-def test_a_plan_marks_l1_and_what_stays_and_no_more_than_there_are_marks() -> None:
+def test_plan_sets_breakpoints_on_l1_and_kept_part_within_limit() -> None:
     story = carrying()
     folded = story.add_turn("three", pause=400)
     assert folded.breakpoints == (0, 4)
@@ -156,7 +156,7 @@ def test_a_plan_marks_l1_and_what_stays_and_no_more_than_there_are_marks() -> No
     assert carrying(single).plan_turn(Turn(text="now"), pause=400).breakpoints == ()
 
 
-def test_the_longer_lifetime_is_asked_for_once_short_lapses_pay_for_it() -> None:
+def test_longer_lifetime_is_requested_once_short_expiries_pay() -> None:
     story = carrying(replace(MARKED, longer=(3_600.0, 2.0)))
     folded = story.add_turn("three", pause=400)
     assert folded.long_lifetime_until == 4
@@ -166,19 +166,19 @@ def test_the_longer_lifetime_is_asked_for_once_short_lapses_pay_for_it() -> None
 
 
 @pytest.mark.parametrize(("text", "whole"), [(LONG.replace("long", "LONG", 1), False), ("New.", False)])
-def test_a_small_change_is_told_as_a_difference(text: str, whole: bool) -> None:  # noqa: FBT001
+def test_small_change_is_sent_as_diff(text: str, whole: bool) -> None:  # noqa: FBT001
     story = Priced()
     story.add_turn("one", attaching(note("a.md", LONG)))
     layout_plan = story.plan_turn(attaching(note("a.md", text)))
     assert (layout_plan.forms.get("a.md") is ArtifactForm.FULL) is whole
 
 
-def test_what_changed_in_its_settings_keeps_nothing() -> None:
+def test_changed_settings_keep_nothing() -> None:
     layout_plan = carrying().plan_turn(Turn(text="now", system=SystemParts(base="Be kind.")))
     assert (layout_plan.keep_messages, layout_plan.why) == (0, "the system prompt changed")
 
 
-def test_a_mark_finds_what_stands_within_its_lookback() -> None:
+def test_breakpoint_finds_entry_within_lookback() -> None:
     ends = [100 * number for number in range(1, 40)]
     near = replace(MARKED, lookback=5)
     assert estimate_cached_prefix([CacheEntry(10, None)], ends, (12,), profile=near, keep_messages=39) == (10, 1_100)
@@ -195,7 +195,7 @@ def moving(story: Priced, turn: Turn, *, pause: float = 60, room: float = 1e9) -
     return allows_system_change(story.prompt(planned), story.profile)
 
 
-def test_l1_may_change_after_a_lapse_and_with_what_forces_a_fold_and_not_while_all_that_was_sent_is_warm() -> None:
+def test_l1_may_change_after_expiry_or_forced_fold_only() -> None:
     story = carrying()
     assert moving(story, Turn(text="now"), pause=400)
     assert moving(story, Turn(text="now", system=SystemParts(base="Be kind.")))
@@ -205,7 +205,7 @@ def test_l1_may_change_after_a_lapse_and_with_what_forces_a_fold_and_not_while_a
     assert (moving(talk, Turn(text="now")), moving(talk, Turn(text="now"), pause=400)) == (False, True)
 
 
-def test_l1_may_change_with_a_cut_behind_warm_talk_where_the_room_forces_it_or_it_still_pays() -> None:
+def test_l1_may_change_with_cut_if_forced_or_still_profitable() -> None:
     free, dear = (replace(MARKED, lifetime=None, marks=0, lookback=None, read=read) for read in (0.0, 0.1))
     for profile, before, room, moves in (
         (dear, 1, 1e9, True),
@@ -235,7 +235,7 @@ def heading(profile: CacheProfile = STEPPED) -> Priced:
     return story
 
 
-def test_where_every_prefix_is_served_what_heads_a_message_stays_although_what_follows_goes() -> None:
+def test_prefix_cache_keeps_head_of_cut_message() -> None:
     story = heading()
     before = story.last_sent
     layout_plan = story.add_turn("two", Turn(text="two", detach=("b.md",)))
@@ -248,7 +248,7 @@ def test_where_every_prefix_is_served_what_heads_a_message_stays_although_what_f
     assert not any("And more." in one.text for one in now)
 
 
-def test_a_note_that_heads_a_message_and_changed_stays_and_is_told_by_a_difference() -> None:
+def test_changed_note_at_message_head_is_updated_by_diff() -> None:
     story = heading()
     changed = attaching(note("a.md", LONG + "One line more.\n"))
     layout_plan = story.add_turn("two", replace(changed, detach=("b.md",)))
@@ -260,19 +260,19 @@ def test_a_note_that_heads_a_message_and_changed_stays_and_is_told_by_a_differen
     assert LONG + "One line more.\n" in story.last_sent[-1].text
 
 
-def test_a_cut_in_a_message_shows_what_heads_those_behind_it_again() -> None:
+def test_cut_in_message_resends_heads_of_later_messages() -> None:
     story = heading()
     story.add_turn("two", attaching(note("c.md", "A short one."), note("d.md", "Another one.")))
     layout_plan = story.plan_turn(Turn(text="three", detach=("b.md",)))
     assert (layout_plan.keep_messages, layout_plan.within, layout_plan.order) == (1, 1, ("c.md", "d.md"))
 
 
-def test_a_message_that_begins_with_what_goes_has_no_head() -> None:
+def test_message_starting_with_removed_text_has_no_head() -> None:
     layout_plan = heading().plan_turn(Turn(text="two", detach=("a.md",)))
     assert (layout_plan.keep_messages, layout_plan.within) == (1, 0)
 
 
-def test_a_message_of_which_nothing_goes_is_not_cut() -> None:
+def test_message_without_removed_text_is_not_cut() -> None:
     story = Priced(CacheProfile(name="prefixes", read=0.1, write=1.0))
     for number in range(7):
         story.add_turn(f"q{number}")
@@ -282,7 +282,7 @@ def test_a_message_of_which_nothing_goes_is_not_cut() -> None:
     assert layout_plan.why.startswith("appended")
 
 
-def test_the_label_behind_what_stays_of_a_message_is_no_gain_of_its_cut() -> None:
+def test_label_after_kept_head_is_no_gain() -> None:
     carrier = AttachmentCarrier(1, (("dead.md", 300),), (("alive.md", 500),), 10, (("alive.md", 500),))
     inputs = BARE._replace(carriers=(carrier,), cache_entries=(CacheEntry(2, None),), full_tokens={"alive.md": 500})
     _, within, whole = list_layout_options(inputs, 3)
@@ -291,12 +291,12 @@ def test_the_label_behind_what_stays_of_a_message_is_no_gain_of_its_cut() -> Non
     assert within.cost - within.expected_cost == pytest.approx(whole.cost - whole.expected_cost - lost)
 
 
-def test_where_a_cache_keeps_what_was_marked_a_message_goes_whole() -> None:
+def test_breakpoint_cache_removes_whole_message() -> None:
     story = heading(replace(STEPPED, marks=4))
     assert story.plan_turn(Turn(text="two", detach=("b.md",))).within == 0
 
 
-def test_what_lingers_for_the_last_time_is_not_moved_where_the_cut_can_wait_a_turn() -> None:
+def test_last_turn_of_retention_is_not_moved_if_cut_can_wait() -> None:
     story = Priced()
     story.add_turn("one", replace(attaching(note("a.md", LONG * 6)), system=SystemParts(base="Be terse.")))
     story.add_turn("two", attaching(note("b.md", LONG)))
@@ -305,7 +305,7 @@ def test_what_lingers_for_the_last_time_is_not_moved_where_the_cut_can_wait_a_tu
     assert [plan.keep_messages for plan in plans] == [None, 1]
 
 
-def test_a_line_that_has_to_be_told_again_is_no_reason_to_cut() -> None:
+def test_repeated_notice_is_no_reason_to_cut() -> None:
     story = Priced(replace(STEPPED, read=0.1), STICKY)
     both = attaching(note("b.md", "A short one.\n" * 30), note("a.md", LONG))
     story.add_turn("one", replace(both, system=SystemParts(base="Be terse.")))
@@ -318,18 +318,18 @@ def test_a_line_that_has_to_be_told_again_is_no_reason_to_cut() -> None:
     ("pause", "lapse"),
     [(300, CacheExpiry.NONE), (301, CacheExpiry.SHORT), (3_600, CacheExpiry.SHORT), (3_601, CacheExpiry.LONG)],
 )
-def test_a_lapse_is_short_up_to_an_hour(pause: float, lapse: CacheExpiry) -> None:
+def test_expiry_is_short_up_to_one_hour(pause: float, lapse: CacheExpiry) -> None:
     assert carrying().plan_turn(Turn(text="now"), pause=pause).expiry is lapse
 
 
-def test_a_wish_to_fold_begins_an_epoch_where_nothing_carries_anything() -> None:
+def test_requested_fold_starts_epoch_without_carriers() -> None:
     story = Priced()
     story.add_turn("one")
     layout_plan = story.plan_turn(Turn(text="now", fold=True))
     assert (layout_plan.keep_messages, layout_plan.why) == (2, "a fold was asked for")
 
 
-def test_a_token_is_enough_to_be_served_where_a_cache_takes_any() -> None:
+def test_one_token_is_cached_without_minimum() -> None:
     least = replace(MARKED, marks=0, minimum=0)
     assert estimate_cached_prefix([CacheEntry(0, None)], [1], (), profile=least, keep_messages=1) == (0, 1)
     assert estimate_cached_prefix([CacheEntry(0, None)], [0], (), profile=least, keep_messages=1) == (None, 0)
@@ -352,14 +352,14 @@ BARE = LayoutInputs(
 )
 
 
-def test_what_nobody_needs_any_more_makes_its_cut_worth_what_it_saves() -> None:
+def test_unused_text_makes_cut_worth_its_saving() -> None:
     append, fold = list_layout_options(BARE._replace(carriers=(AttachmentCarrier(0, (), (), 400),)), 3)
     assert (append.total_tokens, append.expected_cost) == (3_000, append.cost)
     assert (fold.keep_messages, fold.total_tokens) == (0, 2_600)
     assert fold.cost - fold.expected_cost == pytest.approx(400 * BARE.probabilities.saving_if_dropped(0.1, 1.0))
 
 
-def test_a_cut_behind_a_head_is_served_up_to_what_stays_of_the_message() -> None:
+def test_cut_after_head_is_cached_up_to_kept_part() -> None:
     carrier = AttachmentCarrier(1, (("dead.md", 300),), (("alive.md", 500),), 0, (("alive.md", 500),))
     inputs = BARE._replace(carriers=(carrier,), cache_entries=(CacheEntry(2, None),), full_tokens={"alive.md": 500})
     _, within, whole = list_layout_options(inputs, 3)
@@ -369,7 +369,7 @@ def test_a_cut_behind_a_head_is_served_up_to_what_stays_of_the_message() -> None
     assert whole.cost == pytest.approx(0.1 * 1_000 + (whole.total_tokens - 1_000))
 
 
-def test_l1_may_change_with_a_cut_that_pays_just_as_much_where_nothing_before_it_is_served() -> None:
+def test_l1_may_change_with_equal_cut_if_nothing_before_is_cached() -> None:
     story = carrying(replace(MARKED, read=1.0, write=2.0))
     cut = LayoutPlan(keep_messages=3, cached_message=2, cost=0.0, other=0.0)
     again = sum(
@@ -382,7 +382,7 @@ def test_l1_may_change_with_a_cut_that_pays_just_as_much_where_nothing_before_it
         assert allows_system_change(story.prompt(turn), story.profile) is moves
 
 
-def test_what_a_cut_saves_where_something_leaves_soon_is_what_the_same_costs_a_turn_later() -> None:
+def test_postponed_cut_is_priced_one_turn_later() -> None:
     inputs = BARE._replace(
         carriers=(AttachmentCarrier(0, (), (("a.md", 500),), 2_000),),
         full_tokens={"a.md": 500},
@@ -396,7 +396,7 @@ def test_what_a_cut_saves_where_something_leaves_soon_is_what_the_same_costs_a_t
     assert fold.cost - fold.expected_cost == pytest.approx(waiting)
 
 
-def test_what_was_sent_again_to_keep_the_cache_is_warm() -> None:
+def test_keep_alive_counts_as_valid_cache() -> None:
     story = carrying()
     at = story.at + timedelta(seconds=400)
     turn = story.bind(Turn(text="now"))
@@ -416,20 +416,20 @@ def test_what_was_sent_again_to_keep_the_cache_is_warm() -> None:
     )
 
 
-def test_a_cut_of_which_no_price_is_known_moves_nothing_before_the_talk() -> None:
+def test_unpriced_cut_moves_nothing_before_history() -> None:
     story = carrying()
     for cost, other in ((None, 5.0), (5.0, None)):
         layout_plan = LayoutPlan(keep_messages=3, cached_message=2, cost=cost, other=other)
         assert not allows_system_change(story.prompt(Turn(text="now", layout_plan=layout_plan)), story.profile)
 
 
-def test_without_l1_nothing_before_the_talk_is_marked() -> None:
+def test_empty_l1_gets_no_breakpoint() -> None:
     story = Priced()
     story.add_turn("one")
     assert story.plan_turn(Turn(text="now")).breakpoints == ()
 
 
-def test_a_cut_behind_what_is_served_asks_for_no_longer_lifetime() -> None:
+def test_cut_after_cached_part_requests_no_longer_lifetime() -> None:
     story = carrying(replace(MARKED, longer=(3_600.0, 2.0)))
     story.state = replace(story.state, cache_history=story.state.cache_history._replace(requests=20, short_expiries=10))
     assert story.plan_turn(Turn(text="now"), pause=400).long_lifetime_until == 4
@@ -438,13 +438,13 @@ def test_a_cut_behind_what_is_served_asks_for_no_longer_lifetime() -> None:
     assert warm.long_lifetime_until is None
 
 
-def test_where_only_the_last_turns_are_shown_a_cold_cut_folds_all_that_was_said() -> None:
+def test_window_mode_folds_all_after_expiry() -> None:
     story = carrying(terms=replace(AUTO, history=HistoryMode.WINDOW))
     folded = story.plan_turn(Turn(text="now"), pause=400)
     assert (folded.keep_messages, folded.breakpoints) == (1, (0,))
 
 
-def test_what_a_compaction_left_as_it_was_stays_whatever_it_costs() -> None:
+def test_compacted_prefix_is_kept_at_any_cost() -> None:
     story = carrying()
     story.state = replace(story.state, kept_messages=3)
     turn = Turn(text="now")
@@ -464,7 +464,7 @@ def slide(profile: CacheProfile) -> tuple[Priced, list[LayoutPlan]]:
     return story, [story.add_turn(f"q{at}", turn) for at, turn in enumerate(left)]
 
 
-def test_where_every_prefix_is_served_a_cut_shows_last_what_is_due_to_leave() -> None:
+def test_prefix_cache_orders_attachments_by_expected_leaving() -> None:
     story, plans = slide(STEPPED)
     ordered = [plan.order for plan in plans if plan.order]
     # Before anything was seen to go, what was seen first comes first.
@@ -482,7 +482,7 @@ def test_where_every_prefix_is_served_a_cut_shows_last_what_is_due_to_leave() ->
     assert places == sorted(places)
 
 
-def test_where_a_message_is_served_whole_or_not_at_all_what_was_seen_first_comes_first() -> None:
+def test_whole_message_cache_orders_attachments_by_first_use() -> None:
     _, plans = slide(replace(STEPPED, marks=4))
     assert any(plan.keep_messages is not None for plan in plans[3:])
     assert not any(plan.order for plan in plans)

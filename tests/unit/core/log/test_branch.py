@@ -22,7 +22,7 @@ def answered(*, billed: str) -> MessageNode:
     return MessageNode(event=ReplyEvent(id="a", parent="q", text="!", calls=(call,)), at=AT)
 
 
-def test_a_call_that_cannot_be_read_is_named_by_its_message_with_what_is_wrong() -> None:
+def test_unreadable_call_is_named_by_message() -> None:
     sound, wrong = answered(billed="12.50"), answered(billed="NaN")
     assert read_model_calls(TurnRecord(message=ASKED, reply=sound)) == (CALL,)
     assert read_model_calls(TurnRecord(message=ASKED, reply=None)) == ()
@@ -33,7 +33,7 @@ def test_a_call_that_cannot_be_read_is_named_by_its_message_with_what_is_wrong()
         validate_node(wrong)
 
 
-def test_a_time_that_is_none_is_named_by_its_message_with_what_is_wrong() -> None:
+def test_invalid_time_is_named_by_message() -> None:
     found = parse_message_time(ASKED)
     assert found is not None
     assert found.isoformat() == "2026-03-01T12:00:00+00:00"
@@ -44,6 +44,6 @@ def test_a_time_that_is_none_is_named_by_its_message_with_what_is_wrong() -> Non
         validate_node(replace(ASKED, at="noon"))
 
 
-def test_a_reply_is_no_question() -> None:
+def test_reply_cannot_be_read_as_question() -> None:
     with pytest.raises(StoreCorruptedError, match="The message a cannot be read: it is a reply"):
         read_question_turn(answered(billed="1"), {}, defaults=TurnSettings())

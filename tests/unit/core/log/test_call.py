@@ -15,7 +15,7 @@ WORDS = {
 }
 
 
-def test_the_causes_are_the_words_that_stores_hold() -> None:
+def test_prefix_change_causes_are_the_stored_words() -> None:
     assert [cause.value for cause in PrefixChangeCause] == [
         "first_turn",
         "system_changed",
@@ -33,17 +33,17 @@ def test_the_causes_are_the_words_that_stores_hold() -> None:
     ]
 
 
-def test_what_may_move_a_prefix_has_the_words_that_stores_hold() -> None:
+def test_prefix_change_triggers_are_the_stored_words() -> None:
     assert [one.value for one in PrefixChangeTrigger] == ["system", "tools", "model", "terms", "drop", "fold", "rules"]
 
 
-def test_every_outcome_has_the_word_that_stores_hold_and_its_sentence() -> None:
+def test_every_outcome_has_stored_word_and_sentence() -> None:
     movement = PrefixChange(cause=PrefixChangeCause.ARTIFACT_UPDATED, segment="a.md")
     told = {outcome.value: CacheVerdict(outcome=outcome, prefix_change=movement) for outcome in CacheOutcome}
     assert {word: str(verdict) for word, verdict in told.items()} == WORDS
     assert [word for word, verdict in told.items() if verdict.is_caused_by_lamella] == ["moved", "unexplained"]
 
 
-def test_a_movement_names_its_segment_where_there_is_one() -> None:
+def test_prefix_change_names_its_segment() -> None:
     assert str(PrefixChange(cause=PrefixChangeCause.BRANCH)) == "branch"
     assert str(PrefixChange(cause=PrefixChangeCause.SYSTEM_CHANGED, segment="memory")) == "system_changed(memory)"

@@ -40,7 +40,7 @@ def scribe() -> Scribe:
     return Scribe()
 
 
-def test_what_was_said_is_one_branch(scribe: Scribe) -> None:
+def test_messages_form_one_branch(scribe: Scribe) -> None:
     names = say(scribe)
     assert texts(scribe.log) == ["q1", "a1", "q2", "a2", "q3", "a3"]
     assert scribe.log.branch_heads() == (names[-1],)
@@ -53,7 +53,7 @@ def test_a_log_without_events_has_no_branches() -> None:
     assert EventLog(CHAT).branch_records() == []
 
 
-def test_the_id_of_a_message_covers_what_is_attached_to_it(scribe: Scribe) -> None:
+def test_message_id_depends_on_attachments(scribe: Scribe) -> None:
     note = make_artifact(ArtifactKind.NOTE, text="A", source=ArtifactSource(path="a.md"))
     name = scribe.ask("q", attached=(note,))
     assert name != question_id(CHAT, "", Turn(text="q"))
@@ -74,7 +74,7 @@ def test_the_id_of_a_message_covers_what_is_attached_to_it(scribe: Scribe) -> No
         (5, ["q1", "a1", "q2", "a2", "q3"]),
     ],
 )
-def test_deleting_a_message_makes_a_branch_without_it(scribe: Scribe, at: int, left: list[str]) -> None:
+def test_deleting_message_makes_branch_without_it(scribe: Scribe, at: int, left: list[str]) -> None:
     names = say(scribe)
     scribe.do(DeleteEvent(target=names[at]))
     assert texts(scribe.log) == left
@@ -84,7 +84,7 @@ def test_deleting_a_message_makes_a_branch_without_it(scribe: Scribe, at: int, l
     check(scribe)
 
 
-def test_a_branch_without_a_message_goes_on_where_the_same_was_deleted_before(scribe: Scribe) -> None:
+def test_repeated_deletion_continues_same_branch(scribe: Scribe) -> None:
     names = say(scribe, 2)
     scribe.do(DeleteEvent(target=names[0]))
     shorter = scribe.log.head
@@ -97,7 +97,7 @@ def test_a_branch_without_a_message_goes_on_where_the_same_was_deleted_before(sc
     check(scribe)
 
 
-def test_what_stands_before_a_deleted_message_keeps_its_ids(scribe: Scribe) -> None:
+def test_messages_before_deleted_one_keep_ids(scribe: Scribe) -> None:
     names = say(scribe)
     scribe.do(DeleteEvent(target=names[2]))
     records = scribe.log.branch_records()
@@ -114,7 +114,7 @@ def test_deleting_everything_leaves_an_empty_branch_and_the_old_one(scribe: Scri
     check(scribe)
 
 
-def test_editing_makes_a_branch_where_the_edited_message_stood(scribe: Scribe) -> None:
+def test_editing_makes_branch_at_edited_message(scribe: Scribe) -> None:
     names = say(scribe)
     edited = scribe.ask("q2, better", edits=names[2])
     assert texts(scribe.log) == ["q1", "a1", "q2, better"]
@@ -146,7 +146,7 @@ def test_a_question_answered_again_has_both_answers(scribe: Scribe) -> None:
 
 
 @pytest.mark.parametrize("at", range(6))
-def test_going_on_from_any_message_leaves_the_branch_readable(scribe: Scribe, at: int) -> None:
+def test_continuing_from_any_message_keeps_old_branch(scribe: Scribe, at: int) -> None:
     names = say(scribe)
     scribe.do(ForkEvent(head=names[at]))
     assert texts(scribe.log) == ["q1", "a1", "q2", "a2", "q3", "a3"][: at + 1]
@@ -156,7 +156,7 @@ def test_going_on_from_any_message_leaves_the_branch_readable(scribe: Scribe, at
     check(scribe)
 
 
-def test_a_branch_left_before_anything_was_said_on_it_is_none(scribe: Scribe) -> None:
+def test_abandoned_empty_branch_is_not_listed(scribe: Scribe) -> None:
     names = say(scribe)
     scribe.do(ForkEvent(head=names[1]))
     scribe.do(SwitchEvent(head=names[-1]))
@@ -164,7 +164,7 @@ def test_a_branch_left_before_anything_was_said_on_it_is_none(scribe: Scribe) ->
     check(scribe)
 
 
-def test_going_from_one_message_to_another_of_the_same_branch_makes_none(scribe: Scribe) -> None:
+def test_moving_within_branch_makes_no_branch(scribe: Scribe) -> None:
     names = say(scribe)
     for at in (2, 0, 3, 1):
         scribe.do(ForkEvent(head=names[at]))
@@ -172,7 +172,7 @@ def test_going_from_one_message_to_another_of_the_same_branch_makes_none(scribe:
     check(scribe)
 
 
-def test_switching_there_and_back_changes_nothing_that_was_said(scribe: Scribe) -> None:
+def test_switching_back_changes_no_message(scribe: Scribe) -> None:
     names = say(scribe)
     scribe.do(ForkEvent(head=names[1]))
     other = scribe.ask("elsewhere")
@@ -184,7 +184,7 @@ def test_switching_there_and_back_changes_nothing_that_was_said(scribe: Scribe) 
     check(scribe)
 
 
-def test_a_message_asked_clears_what_was_rewritten_before_it(scribe: Scribe) -> None:
+def test_new_message_clears_history_rewrite(scribe: Scribe) -> None:
     names = say(scribe)
     scribe.do(ForkEvent(head=names[1]))
     scribe.ask("elsewhere")
@@ -193,7 +193,7 @@ def test_a_message_asked_clears_what_was_rewritten_before_it(scribe: Scribe) -> 
     assert scribe.log.history_rewrite is HistoryRewrite.HISTORY_EDITED
 
 
-def test_titles_and_settings_are_those_given_last(scribe: Scribe) -> None:
+def test_last_title_and_settings_apply(scribe: Scribe) -> None:
     scribe.do(RenameEvent(title="One"))
     scribe.do(SettingsEvent(values={"layout": "library", "window": 9}))
     scribe.do(RenameEvent(title="Two"))
@@ -201,7 +201,7 @@ def test_titles_and_settings_are_those_given_last(scribe: Scribe) -> None:
     assert (scribe.log.title, scribe.log.settings) == ("Two", {"layout": "in_place", "window": 9})
 
 
-def test_events_that_say_nothing_change_no_branch(scribe: Scribe) -> None:
+def test_ignored_events_change_no_branch(scribe: Scribe) -> None:
     names = say(scribe)
     for kind in (EventKind.ATTACHMENT, EventKind.FOLD, EventKind.STAGE):
         scribe.write(write_raw(kind, AT, number=3))
@@ -213,7 +213,7 @@ SYSTEM = SystemParts(base="B.")
 TOOLS = (make_tool_definition("search", description="", parameters={}),)
 
 
-def test_what_a_deleted_question_had_set_goes_over_to_the_next(scribe: Scribe) -> None:
+def test_settings_of_deleted_question_pass_to_next(scribe: Scribe) -> None:
     first = scribe.ask("q1", system=SYSTEM, tools=TOOLS, model="m1")
     scribe.reply("a1")
     scribe.ask("q2", model="m2")
@@ -224,7 +224,7 @@ def test_what_a_deleted_question_had_set_goes_over_to_the_next(scribe: Scribe) -
     check(scribe)
 
 
-def test_what_the_last_question_had_set_is_kept_for_the_next(scribe: Scribe) -> None:
+def test_settings_of_last_question_are_kept_for_next(scribe: Scribe) -> None:
     say(scribe, 1)
     third = scribe.ask("q2", model="m2")
     scribe.reply("a2")
@@ -236,7 +236,7 @@ def test_what_the_last_question_had_set_is_kept_for_the_next(scribe: Scribe) -> 
     assert scribe.log.overrides == NO_OVERRIDES
 
 
-def test_what_a_deleted_question_had_set_stays_with_its_branch(scribe: Scribe) -> None:
+def test_settings_of_deleted_question_stay_on_its_branch(scribe: Scribe) -> None:
     names = say(scribe, 1)
     scribe.do(DeleteEvent(target=scribe.ask("q2", model="m2")))
     scribe.do(ForkEvent(head=names[0]))
@@ -245,7 +245,7 @@ def test_what_a_deleted_question_had_set_stays_with_its_branch(scribe: Scribe) -
     assert scribe.log.overrides == NO_OVERRIDES
 
 
-def test_a_model_is_chosen_by_settings_until_a_turn_is_asked_under_it(scribe: Scribe) -> None:
+def test_model_is_from_settings_until_first_turn(scribe: Scribe) -> None:
     scribe.do(SettingsEvent(values={"layout": "library"}))
     assert not scribe.log.is_model_chosen
     scribe.do(SettingsEvent(values={"model": "m"}))
@@ -255,7 +255,7 @@ def test_a_model_is_chosen_by_settings_until_a_turn_is_asked_under_it(scribe: Sc
     assert not scribe.log.is_model_chosen
 
 
-def test_an_undo_voids_the_compaction_that_it_names_and_those_after_it(scribe: Scribe) -> None:
+def test_undo_voids_named_compaction_and_later_ones(scribe: Scribe) -> None:
     names = say(scribe, 2)
     for receipt in ("r1", "r2"):
         scribe.do(
@@ -272,7 +272,7 @@ def test_an_undo_voids_the_compaction_that_it_names_and_those_after_it(scribe: S
     check(scribe)
 
 
-def test_a_question_after_an_undo_is_known_to_have_moved_where_something_was_sent_under_it(scribe: Scribe) -> None:
+def test_question_after_undo_of_sent_compaction_moved_prefix(scribe: Scribe) -> None:
     names = say(scribe, 2)
     compaction = CompactionEvent(
         id="r", parent=names[-1], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True
@@ -288,14 +288,14 @@ def test_a_question_after_an_undo_is_known_to_have_moved_where_something_was_sen
     assert not scribe.log.undo_changed_prefix(scribe.ask("later"))
 
 
-def test_what_was_undone_before_anything_was_sent_moved_nothing(scribe: Scribe) -> None:
+def test_undo_before_sending_moved_nothing(scribe: Scribe) -> None:
     scribe.do(RenameEvent(title="Plans"))
     scribe.do(CompactionEvent(id="r", parent="", steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True))
     scribe.do(UndoEvent(receipt="r"))
     assert not scribe.log.undo_changed_prefix(scribe.ask("q"))
 
 
-def test_what_a_question_had_when_it_was_asked_before_is_erased_with_it(scribe: Scribe) -> None:
+def test_erasure_covers_earlier_versions_of_question(scribe: Scribe) -> None:
     note = make_artifact(ArtifactKind.NOTE, text="A", source=ArtifactSource(path="a.md"))
     system = SystemParts(instructions="Use A.", inlined=(note,), typed_instructions="Use {[[a]]}.")
     question = scribe.ask("q", system=system)
@@ -306,7 +306,7 @@ def test_what_a_question_had_when_it_was_asked_before_is_erased_with_it(scribe: 
     assert scribe.log.nodes[question].erased == (note.hash,)
 
 
-def test_a_question_is_found_as_the_active_branch_has_it_and_a_reply_is_none(scribe: Scribe) -> None:
+def test_find_question_uses_active_branch_and_excludes_replies(scribe: Scribe) -> None:
     names = say(scribe, 2)
     found = scribe.log.find_question(names[2])
     assert found is not None
@@ -317,7 +317,7 @@ def test_a_question_is_found_as_the_active_branch_has_it_and_a_reply_is_none(scr
     assert scribe.log.find_question("nobody's") is None
 
 
-def test_each_answer_keeps_the_question_as_it_was_asked_for_it(scribe: Scribe) -> None:
+def test_each_answer_keeps_its_version_of_question(scribe: Scribe) -> None:
     question = scribe.ask("q", model="one")
     first = scribe.reply("a1")
     assert scribe.ask("q", edits=question, model="other") == question
@@ -328,7 +328,7 @@ def test_each_answer_keeps_the_question_as_it_was_asked_for_it(scribe: Scribe) -
         check(scribe)
 
 
-def test_an_answer_that_comes_late_ends_a_branch_of_its_own(scribe: Scribe) -> None:
+def test_late_answer_ends_own_branch(scribe: Scribe) -> None:
     names = say(scribe, 2)
     late = message_id(CHAT, parent=names[0], role=MessageAuthor.REPLY, text="late")
     scribe.write(build_reply_batch("late", message_id=late, parent=names[0], timestamp=AT, on_own_branch=True))
@@ -337,7 +337,7 @@ def test_an_answer_that_comes_late_ends_a_branch_of_its_own(scribe: Scribe) -> N
     check(scribe)
 
 
-def test_a_question_that_waits_and_is_asked_on_with_what_was_found_ends_no_branch(scribe: Scribe) -> None:
+def test_pending_question_extended_by_retrieval_ends_no_branch(scribe: Scribe) -> None:
     names = say(scribe, 1)
     scribe.ask("q2")
     turn = Turn(
@@ -350,7 +350,7 @@ def test_a_question_that_waits_and_is_asked_on_with_what_was_found_ends_no_branc
     assert scribe.log.branch_heads() == (more,)
 
 
-def test_undoing_what_nothing_was_sent_under_moves_nothing(scribe: Scribe) -> None:
+def test_undo_of_unsent_compaction_moves_nothing(scribe: Scribe) -> None:
     names = say(scribe, 2)
     scribe.do(CompactionEvent(id="r", parent=names[-1], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True))
     scribe.do(UndoEvent(receipt="r"))
@@ -359,7 +359,7 @@ def test_undoing_what_nothing_was_sent_under_moves_nothing(scribe: Scribe) -> No
     check(scribe)
 
 
-def test_what_was_sent_last_is_what_was_asked_sent_on_or_made_smaller_to_be_sent_again(scribe: Scribe) -> None:
+def test_last_sent_is_last_asked_or_shrunk_question(scribe: Scribe) -> None:
     names = say(scribe, 2)
     assert scribe.log.last_sent == (names[2], 2)
     assert message_ids(scribe.log.records_at_last_request()) == (*names,)
@@ -380,14 +380,14 @@ def test_what_was_sent_last_is_what_was_asked_sent_on_or_made_smaller_to_be_sent
     assert message_ids(scribe.log.records_at_last_request()) == (names[0],), "that answer is an older one"
 
 
-def test_what_was_said_is_every_message_and_the_empty_answer_to_every_question(scribe: Scribe) -> None:
+def test_message_ids_include_empty_answers(scribe: Scribe) -> None:
     names = say(scribe, 1)
     left = scribe.ask("q2")
     empty = (message_id(CHAT, parent=name, role=MessageAuthor.REPLY, text="") for name in (names[0], left))
     assert scribe.log.message_ids() == {*names, left, *empty}
 
 
-def test_a_message_that_says_two_things_is_damage(scribe: Scribe) -> None:
+def test_message_with_two_parents_is_damage(scribe: Scribe) -> None:
     name = scribe.ask("q1")
     with pytest.raises(StoreCorruptedError, match=f"Event 2 of chat .* message {name} is there already"):
         scribe.log.extend(write_raw(EventKind.MESSAGE, AT, id=name, parent="", text="something else").records)
@@ -430,7 +430,7 @@ def test_the_same_answer_given_twice_keeps_the_calls_of_both(scribe: Scribe) -> 
         (EventKind.RESULTS, '{"parent":"","results":[]}'),
     ],
 )
-def test_an_event_that_cannot_be_read_is_named_by_its_number(kind: EventKind, body: str) -> None:
+def test_unreadable_event_is_named_by_number(kind: EventKind, body: str) -> None:
     log = EventLog(CHAT)
     log.extend(write_raw(EventKind.RENAME, AT, title="good").records)
     with pytest.raises(StoreCorruptedError, match="Event 2 of chat cannot be read") as caught:

@@ -16,13 +16,11 @@ from lamella.core.log.receipts import STEP_ORDER, CompactionReceipt, SkippedStep
         (["r1", "r2", "r3"], "r4", None),
     ],
 )
-def test_an_undo_begins_with_the_receipt_that_is_named_and_by_default_with_the_last(
-    names: list[str], receipt: str | None, found: int | None
-) -> None:
+def test_undo_starts_at_named_or_last_receipt(names: list[str], receipt: str | None, found: int | None) -> None:
     assert first_voided_index(names, receipt) == found
 
 
-def test_the_steps_have_the_names_that_stores_hold_in_the_order_of_the_chain() -> None:
+def test_steps_have_stored_names_in_chain_order() -> None:
     assert [step.value for step in STEP_ORDER] == [
         "chitchat",
         "handle",
@@ -44,13 +42,13 @@ def receipt(*, since: str = "", parent: str = "m1") -> CompactionReceipt:
     )
 
 
-def test_a_receipt_is_named_by_where_it_stands_and_since_when() -> None:
+def test_receipt_id_depends_on_position_and_start() -> None:
     made = [receipt(), receipt(since="m0"), receipt(since="m2"), receipt(parent="m2")]
     assert len({one.id for one in made}) == 4
     assert receipt().id == receipt().id
 
 
-def test_a_receipt_has_what_was_skipped_and_what_it_came_down_to() -> None:
+def test_receipt_has_skipped_steps_and_totals() -> None:
     skipped = (SkippedStep(name=STEP_ORDER[0], why="nothing to take"),)
     made = make_receipt("chat", parent="m1", steps=(), skipped=skipped, tokens=(9, 5), target=6, automatic=False)
     assert (made.parent, made.skipped, made.automatic) == ("m1", skipped, False)

@@ -52,7 +52,7 @@ RECORDS = write_turns(6)
 FOLDED = fold(RECORDS)
 
 
-def test_a_snapshot_of_nothing_but_a_log_has_nothing_else() -> None:
+def test_snapshot_of_log_only_is_otherwise_empty() -> None:
     made = make_snapshot(FOLDED, after=0)
     assert (made.message_token_counts, made.text_token_counts, made.encoded_state, made.blocks) == ({}, b"", b"", {})
 
@@ -75,25 +75,25 @@ def versions(snapshots: Sequence[Snapshot]) -> list[int]:
     return [snapshot.version for snapshot in snapshots]
 
 
-def test_a_snapshot_is_read_as_it_was_written() -> None:
+def test_snapshot_round_trips() -> None:
     assert snap(12) == make_snapshot(FOLDED, after=0)
     assert snap(0).log == EventLog(CHAT)
 
 
-def test_a_snapshot_holds_only_the_messages_since_the_one_before_it() -> None:
+def test_snapshot_has_only_messages_since_previous_one() -> None:
     snapshot = snap(12, after=8)
     assert [node.event_number for node in snapshot.nodes] == [8, 9, 10, 11]
     assert snapshot.log is not None
     assert snapshot.log.nodes == {}
 
 
-def test_making_a_snapshot_leaves_the_log_as_it_is() -> None:
+def test_making_snapshot_does_not_change_log() -> None:
     log = fold(RECORDS)
     make_snapshot(log, after=4)
     assert log == FOLDED
 
 
-def test_a_message_that_is_said_again_later_stands_where_it_stood_first() -> None:
+def test_repeated_message_keeps_first_position() -> None:
     again = [
         *RECORDS[:4],
         *write_raw(EventKind.SWITCH, AT, head=FOLDED.branch_records()[0].message.id).records,
@@ -112,7 +112,7 @@ def test_snapshots_that_follow_one_another_lead_to_the_whole_log() -> None:
     assert versions(used) == [4, 8, 12]
 
 
-def test_a_log_that_was_restored_goes_on_as_one_that_was_folded() -> None:
+def test_restored_log_continues_like_folded_one() -> None:
     log, _ = restore_log([snap(4), snap(7, after=4)], EventLog(CHAT))
     log.extend(RECORDS[7:])
     assert log == FOLDED
@@ -120,23 +120,23 @@ def test_a_log_that_was_restored_goes_on_as_one_that_was_folded() -> None:
     assert log.branch_heads() == (FOLDED.head, log.head)
 
 
-def test_nothing_kept_is_an_empty_log() -> None:
+def test_no_snapshots_give_empty_log() -> None:
     assert restore_log([], EventLog(CHAT)) == (EventLog(CHAT), ())
 
 
-def test_after_a_hole_only_what_came_before_it_is_used() -> None:
+def test_snapshots_after_gap_are_ignored() -> None:
     log, used = restore_log([snap(4), snap(12, after=8)], EventLog(CHAT))
     assert log == fold(RECORDS[:4])
     assert versions(used) == [4]
 
 
-def test_one_that_was_taken_again_after_a_hole_is_used() -> None:
+def test_replacement_snapshot_after_gap_is_used() -> None:
     log, used = restore_log([snap(4), snap(9, after=8), snap(11, after=4)], EventLog(CHAT))
     assert log == fold(RECORDS[:11])
     assert versions(used) == [4, 11]
 
 
-def test_of_two_writers_the_one_that_went_further_is_used() -> None:
+def test_longer_of_two_snapshot_chains_is_used() -> None:
     ours, theirs = [snap(4), snap(8, after=4)], [snap(5), snap(10, after=5)]
     log, used = restore_log([*ours, *theirs], EventLog(CHAT))
     assert log == fold(RECORDS[:10])
@@ -154,7 +154,7 @@ def test_a_snapshot_that_follows_itself_or_a_later_one_is_not_used(after: int) -
     assert restore_log([odd], EventLog(CHAT)) == (EventLog(CHAT), ())
 
 
-def test_a_snapshot_that_leads_nowhere_ends_what_is_joined() -> None:
+def test_snapshot_without_continuation_ends_chain() -> None:
     assert restore_log([snap(0)], EventLog(CHAT)) == (EventLog(CHAT), ())
     log, used = restore_log([snap(4), replace(snap(4), after=4)], EventLog(CHAT))
     assert (log, versions(used)) == (fold(RECORDS[:4]), [4])
@@ -189,7 +189,7 @@ def test_a_snapshot_that_was_cut_short_is_not_read(missing: int) -> None:
         b"\x91" * 100_000,
     ],
 )
-def test_whole_bytes_that_say_something_else_are_not_read(data: bytes) -> None:
+def test_forged_snapshot_is_not_read(data: bytes) -> None:
     assert decode_snapshot(forge(data)) is None
 
 
@@ -202,7 +202,7 @@ def test_a_snapshot_of_another_format_is_not_read_and_not_damaged() -> None:
 
 
 @pytest.mark.parametrize("number", ["9" * 40, "-" + "9" * 40, str(2**64)])
-def test_what_holds_a_number_of_forty_digits_has_no_snapshot(number: str) -> None:
+def test_huge_number_prevents_snapshot(number: str) -> None:
     selected = f'{{"id":"s","kind":"selected_text","title":"s","hash":"h","source":{{"lines":[1,{number}]}}}}'
     body = f'{{"id":"m","parent":"","text":"q","attached":[{selected}]}}'
     log = fold([EventRecord(kind=EventKind.MESSAGE, at=AT, body=body)])
@@ -210,7 +210,7 @@ def test_what_holds_a_number_of_forty_digits_has_no_snapshot(number: str) -> Non
     assert encode_snapshot(make_snapshot(log, after=1)) is not None
 
 
-def test_one_larger_than_a_store_takes_is_not_written() -> None:
+def test_oversized_snapshot_is_not_written() -> None:
     snapshot = make_snapshot(FOLDED, after=0)
     whole = encode_snapshot(snapshot)
     assert whole is not None
@@ -219,7 +219,7 @@ def test_one_larger_than_a_store_takes_is_not_written() -> None:
     assert encode_snapshot(snapshot, max_bytes=size - 1) is None
 
 
-def test_what_was_counted_for_messages_comes_along() -> None:
+def test_message_token_counts_are_in_snapshot() -> None:
     snapshot = replace(make_snapshot(FOLDED, after=10), message_token_counts={7: [1, -1]}, text_token_counts=b"\0\xff")
     data = encode_snapshot(snapshot)
     assert data is not None

@@ -9,7 +9,7 @@ from lamella.core.log.turn_records import MessageNode, artifact_ids, damaged_rec
 from lamella.core.values import replace
 
 
-def test_what_came_with_a_question_is_named_once_and_nothing_comes_with_a_reply() -> None:
+def test_artifact_ids_of_question_are_unique_and_reply_has_none() -> None:
     assert FULL.system is not None
     came = (*FULL.tool_results, *FULL.attached, *FULL.system.inlined)
     question = MessageNode(event=make_message_event(FULL, message_id="m", parent=""))
@@ -24,7 +24,7 @@ def test_what_came_with_a_question_is_named_once_and_nothing_comes_with_a_reply(
 @pytest.mark.parametrize(
     ("error", "why"), [(KeyError("m"), "'m' is missing"), (ValueError("it is no number"), "it is no number")]
 )
-def test_a_place_that_cannot_be_read_is_named_with_what_is_wrong(error: Exception, why: str) -> None:
+def test_unreadable_record_is_named_with_reason(error: Exception, why: str) -> None:
     found = damaged_record_error("Event 3", error)
     assert str(found) == f"Event 3 cannot be read: {why}."
     assert "`engine.verify()`" in found.hint

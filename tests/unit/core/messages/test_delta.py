@@ -46,7 +46,7 @@ def test_deltas_add_up_to_a_reply() -> None:
     )
 
 
-def test_without_an_end_there_is_no_reply() -> None:
+def test_deltas_without_stop_give_no_reply() -> None:
     assert reply_from_deltas([TextDelta(text="a")]) is None
     assert reply_from_deltas([]) is None
 
@@ -57,7 +57,7 @@ def test_a_reply_without_usage_has_unknown_usage() -> None:
     assert reply.usage is UNKNOWN_USAGE
 
 
-def test_a_reply_says_nothing_of_what_is_not_known_of_it() -> None:
+def test_minimal_reply_has_unknown_fields() -> None:
     reply = ModelReply(text="a", stop=StopReason.END)
     assert (reply.reasoning, reply.calls, reply.usage) == ("", (), UNKNOWN_USAGE)
     assert (reply.id, reply.diagnosis, reply.provider_reply) == (None, None, None)
@@ -71,7 +71,7 @@ def test_why_an_answer_ended_is_stored_under_names_that_do_not_change() -> None:
     assert [reason.value for reason in StopReason] == stored
 
 
-def test_a_reply_carried_in_its_own_form_is_not_printed() -> None:
+def test_repr_omits_provider_reply() -> None:
     assert "secret" not in repr(ProviderReply(format="f", json="secret"))
 
 
@@ -88,9 +88,7 @@ def test_a_reply_carried_in_its_own_form_is_not_printed() -> None:
         (["\ud7ff\ue000"], "\ud7ff\ue000"),
     ],
 )
-def test_halves_of_a_character_that_came_apart_are_whole_again_and_a_lone_half_is_marked(
-    parts: list[str], text: str
-) -> None:
+def test_split_surrogates_are_joined_and_lone_ones_marked(parts: list[str], text: str) -> None:
     assert join_text(parts) == text
     reply = reply_from_deltas([*(TextDelta(text=part) for part in parts), StopDelta(reason=StopReason.END)])
     assert reply is not None

@@ -7,7 +7,7 @@ from lamella.core.messages import TextsById, load_texts
 SHELF: TextsById = {"a": "The text of a.", "b": "The text of b."}
 
 
-def test_texts_at_hand_are_given_as_they_are() -> None:
+def test_loaded_texts_are_returned_unchanged() -> None:
     texts = ["One.", "Two."]
     assert load_texts(["a", "b"], texts) is texts
 
@@ -16,6 +16,6 @@ def test_texts_that_are_not_at_hand_are_found_by_their_message() -> None:
     assert load_texts(["a", "b", "c"], ["One.", SHELF, "Three."]) == ["One.", "The text of b.", "Three."]
 
 
-def test_each_text_has_its_message() -> None:
+def test_missing_text_is_an_error() -> None:
     with pytest.raises(ValueError, match="longer"):
         load_texts(["a"], [SHELF, SHELF])

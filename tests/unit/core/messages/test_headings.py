@@ -3,7 +3,7 @@
 from lamella.core.messages import LIBRARY_HEADING, PROJECT_INTRO, QUERY_LABEL
 
 
-def test_headings_and_labels_stay_as_they_were_sent() -> None:
+def test_headings_and_labels_are_unchanged() -> None:
     assert LIBRARY_HEADING == "## Context Library\n\n"
     assert PROJECT_INTRO == "The user works on the project "
     assert QUERY_LABEL == "[User query]:\n"

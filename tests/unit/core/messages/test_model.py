@@ -38,11 +38,11 @@ def test_messages_are_the_same_by_their_bytes_not_by_their_pieces() -> None:
     assert not one.has_same_content(Message(role=Role.USER, pieces=("abc",), images=(PICTURE,)))
 
 
-def test_who_speaks_has_the_names_that_every_provider_knows() -> None:
+def test_roles_are_the_usual_words() -> None:
     assert [role.value for role in Role] == ["system", "user", "assistant", "tool"]
 
 
-def test_a_message_is_nothing_but_its_text_until_more_is_said_of_it() -> None:
+def test_minimal_message_has_only_text() -> None:
     message = Message(role=Role.USER, pieces=("a",))
     assert (message.images, message.tokens, message.piece_token_counts, message.calls) == ((), 0, (), ())
     assert (message.provider_reply, message.call_id, message.failed) == (None, None, False)
@@ -58,13 +58,13 @@ def test_a_message_that_calls_tools_has_each_call_by_id_name_and_arguments() -> 
     }
 
 
-def test_what_came_back_names_its_call_and_says_only_of_a_failure_that_it_failed() -> None:
+def test_tool_message_names_call_and_marks_failure() -> None:
     message = Message(role=Role.TOOL, pieces=("found",), call_id="c1")
     assert message.to_dict() == {"role": "tool", "call": "c1", "content": "found"}
     assert replace(message, failed=True).to_dict() == {"role": "tool", "call": "c1", "content": "found", "failed": True}
 
 
-def test_messages_differ_by_their_calls_and_by_what_became_of_them() -> None:
+def test_messages_differ_by_calls_and_failure() -> None:
     call = ToolCall(id="c1", name="search", arguments="{}")
     asking = Message(role=Role.ASSISTANT, pieces=("a",), calls=(call,))
     back = Message(role=Role.TOOL, pieces=("a",), call_id="c1")
@@ -84,10 +84,10 @@ def test_the_text_of_a_message_is_not_printed() -> None:
 
 @steady
 @given(st.lists(st.integers(0, 1), max_size=12), st.lists(st.integers(0, 1), max_size=12))
-def test_what_two_lists_share_is_counted_up_to_the_first_difference(before: list[int], now: list[int]) -> None:
+def test_common_prefix_ends_at_first_difference(before: list[int], now: list[int]) -> None:
     alike = takewhile(lambda pair: pair[0] == pair[1], zip(before, now, strict=False))
     assert count_common_prefix(before, now) == len(list(alike))
 
 
-def test_a_list_shares_all_of_what_it_continues() -> None:
+def test_list_shares_all_of_its_prefix() -> None:
     assert [count_common_prefix(list(range(size)), list(range(9))) for size in range(10)] == list(range(10))

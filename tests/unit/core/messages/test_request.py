@@ -6,7 +6,7 @@ from lamella.core.artifacts.kinds import make_tool_definition
 from lamella.core.messages import CacheBoundaries, ModelRequest, cache_boundaries_of
 
 
-def test_the_instructions_end_where_the_library_begins() -> None:
+def test_stable_prefix_ends_at_library() -> None:
     message = system(note("a"), note("b"), instructions="Be terse.")
     seams = cache_boundaries_of([message, user("Hi")])
     assert seams.stable_prefix_end is not None
@@ -21,12 +21,12 @@ def test_without_a_library_only_the_end_is_a_seam() -> None:
     assert cache_boundaries_of([]) == CacheBoundaries()
 
 
-def test_seams_that_are_given_are_taken() -> None:
+def test_given_boundaries_are_used() -> None:
     seams = CacheBoundaries(stable_messages=1)
     assert ModelRequest(model="m", messages=(user("Hi"),), cache_boundaries=seams).effective_cache_boundaries is seams
 
 
-def test_a_request_is_nothing_but_its_messages_until_more_is_said_of_it() -> None:
+def test_minimal_request_has_only_messages() -> None:
     request = ModelRequest(model="m", messages=())
     assert (request.tools, request.max_output_tokens, request.breakpoints, request.extra_fields_json) == (
         (),

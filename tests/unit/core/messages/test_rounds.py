@@ -25,7 +25,7 @@ ROUND = ToolRound(
 )
 
 
-def test_a_round_is_the_calls_and_one_message_per_output() -> None:
+def test_round_is_calls_and_one_message_per_output() -> None:
     said, first, second = round_messages(ROUND)
     assert (said.role, said.text, said.calls, said.provider_reply) == (
         Role.ASSISTANT,
@@ -38,14 +38,14 @@ def test_a_round_is_the_calls_and_one_message_per_output() -> None:
     assert {message.tokens for message in (said, first, second)} == {0}
 
 
-def test_equal_rounds_are_equal_messages_and_other_words_of_the_provider_are_not() -> None:
+def test_equal_rounds_are_equal_and_provider_replies_differ() -> None:
     said = round_messages(ROUND)[0]
     assert said.has_same_content(round_messages(ROUND)[0])
     other = replace(ROUND, provider_reply=ProviderReply(format="mine", json="[1]"))
     assert not said.has_same_content(round_messages(other)[0])
 
 
-def test_what_a_provider_wrote_is_not_shown() -> None:
+def test_repr_omits_provider_reply_json() -> None:
     assert repr(ProviderReply(format="mine", json="secret")) == "ProviderReply(format='mine')"
 
 
@@ -61,7 +61,7 @@ def test_while_tools_are_answered_the_next_request_begins_with_all_of_this_one()
     assert not ModelRequest(model="m", messages=()).is_tool_round
 
 
-def test_a_tool_has_done_what_it_was_called_for_unless_it_says_otherwise() -> None:
+def test_tool_output_succeeds_by_default() -> None:
     assert ToolOutput(call="c", output="found").failed is False
 
 
@@ -74,17 +74,17 @@ def test_a_tool_has_done_what_it_was_called_for_unless_it_says_otherwise() -> No
         (" \n", {}),
     ],
 )
-def test_arguments_are_read_as_the_object_that_they_are(written: str, read: dict[str, object]) -> None:
+def test_arguments_are_parsed_as_object(written: str, read: dict[str, object]) -> None:
     assert parse_arguments(written) == read
 
 
 @pytest.mark.parametrize(("written", "read"), [('["a"]', ["a"]), ("3", 3), ('"a"', "a"), ("null", None)])
-def test_arguments_that_are_no_object_stand_in_one(written: str, read: object) -> None:
+def test_non_object_arguments_are_wrapped(written: str, read: object) -> None:
     assert parse_arguments(written) == {"arguments": read}
 
 
 @pytest.mark.parametrize(
     "written", ["{", '{"x": NaN}', '{"x": 1e999}', '{"x": -Infinity}', '{"x": "\\ud83c"}', "[" * 9_999]
 )
-def test_arguments_that_nothing_can_write_down_again_stand_as_they_were_written(written: str) -> None:
+def test_unencodable_arguments_stay_text(written: str) -> None:
     assert parse_arguments(written) == {"arguments": written}

@@ -5,7 +5,7 @@ import pytest
 from lamella.core.messages import UNKNOWN_USAGE, Usage
 
 
-def test_nothing_is_known_until_a_provider_says_it() -> None:
+def test_usage_is_unknown_by_default() -> None:
     nothing = Usage(plain=None, read=None, write=None, write_long=None, output=None, reasoning=None, fault=None)
     assert nothing == UNKNOWN_USAGE == Usage()
 
@@ -20,6 +20,6 @@ def test_nothing_is_known_until_a_provider_says_it() -> None:
         (Usage(plain=0, read=0), 0, None),
     ],
 )
-def test_the_hit_rate_is_known_only_where_reads_are(usage: Usage, prompt: int | None, rate: float | None) -> None:
+def test_hit_rate_is_known_only_with_reads(usage: Usage, prompt: int | None, rate: float | None) -> None:
     assert usage.prompt == prompt
     assert usage.hit_rate == rate

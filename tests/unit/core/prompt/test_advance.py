@@ -43,7 +43,7 @@ def texts(state: PromptState) -> list[str]:
 
 
 @BOTH
-def test_a_turn_that_is_asked_waits_with_its_prompt_and_is_no_talk_yet(terms: TurnSettings) -> None:
+def test_asked_turn_is_pending_and_not_history(terms: TurnSettings) -> None:
     state = go(NEW, Turn(text="one"), terms=terms)
     assert state.waits_for_reply
     assert pending_prompt(state).user.text == "one"
@@ -53,7 +53,7 @@ def test_a_turn_that_is_asked_waits_with_its_prompt_and_is_no_talk_yet(terms: Tu
 
 
 @BOTH
-def test_an_answer_makes_it_talk_under_the_id_that_follows_from_its_words(terms: TurnSettings) -> None:
+def test_reply_adds_turn_to_history_with_derived_id(terms: TurnSettings) -> None:
     asked = go(NEW, Turn(text="one"), terms=terms)
     state = add_reply(asked, "yes")
     assert not state.waits_for_reply
@@ -65,7 +65,7 @@ def test_an_answer_makes_it_talk_under_the_id_that_follows_from_its_words(terms:
 
 
 @BOTH
-def test_a_turn_with_its_reply_is_asked_and_answered_at_once(terms: TurnSettings) -> None:
+def test_turn_with_reply_equals_ask_then_reply(terms: TurnSettings) -> None:
     at_once = go(NEW, Turn(text="one", reply="yes", reply_id="r"), terms=terms)
     assert at_once == add_reply(go(NEW, Turn(text="one"), terms=terms), "yes", reply_id="r")
     rounds = go(NEW, Turn(text="one", rounds=(ROUND,), reply="yes"), terms=terms)
@@ -73,19 +73,19 @@ def test_a_turn_with_its_reply_is_asked_and_answered_at_once(terms: TurnSettings
 
 
 @BOTH
-def test_asking_while_a_turn_waits_leaves_that_one_with_the_empty_reply(terms: TurnSettings) -> None:
+def test_asking_again_gives_pending_turn_empty_reply(terms: TurnSettings) -> None:
     asked = go(NEW, Turn(text="one"), terms=terms)
     assert go(asked, Turn(text="two"), terms=terms) == go(add_reply(asked, ""), Turn(text="two"), terms=terms)
 
 
-def test_nothing_waits_where_nothing_was_asked() -> None:
+def test_answered_state_has_no_pending_prompt() -> None:
     for state in (NEW, go(NEW, Turn(text="one", reply="yes"))):
         with pytest.raises(AssertionError):
             pending_prompt(state)
 
 
 @BOTH
-def test_a_state_is_not_changed_by_going_on_from_it(terms: TurnSettings) -> None:
+def test_advance_does_not_change_given_state(terms: TurnSettings) -> None:
     state = go(NEW, Turn(text="one", attached=(note("a.md", "A"),), reply="yes"), terms=terms)
     before = (state.history, dict(state.library), dict(state.placed), dict(state.system_library))
     first = go(state, Turn(text="two", attached=(note("b.md", "B"),)), terms=terms)
@@ -93,7 +93,7 @@ def test_a_state_is_not_changed_by_going_on_from_it(terms: TurnSettings) -> None
     assert first == go(state, Turn(text="two", attached=(note("b.md", "B"),)), terms=terms)
 
 
-def test_the_placement_says_whether_what_was_sent_moves() -> None:
+def test_layout_plan_decides_what_moves() -> None:
     state = go(NEW, Turn(text="one", attached=(note("a.md", "A"),), reply="yes"))
     stays = pending_prompt(
         advance(state, Turn(text="two", turn_settings=IN_PLACE), lambda _state, _turn: LayoutPlan(), tokenizer=QUARTERS)
@@ -112,7 +112,7 @@ def test_the_placement_says_whether_what_was_sent_moves() -> None:
     assert moves.messages[1].text == "one"
 
 
-def test_the_planner_is_asked_with_the_state_before_the_turn_and_after_its_receipts() -> None:
+def test_planner_gets_state_after_receipts() -> None:
     seen: list[PromptState] = []
 
     def watching(state: PromptState, turn: Turn) -> LayoutPlan:
@@ -128,7 +128,7 @@ def test_the_planner_is_asked_with_the_state_before_the_turn_and_after_its_recei
     assert (before.model, before.compaction_step, before.last_compacted_total) == ("m", "fold", 4)
 
 
-def test_a_form_in_the_placement_is_the_one_that_stands_on_the_shelf() -> None:
+def test_planned_form_is_used_in_library() -> None:
     state = go(NEW, Turn(text="one", attached=(note("a.md", "word " * 400),), reply="yes"))
     forms = {"a.md": ArtifactForm.HANDLE}
     asked = advance(
@@ -141,7 +141,7 @@ def test_a_form_in_the_placement_is_the_one_that_stands_on_the_shelf() -> None:
     assert (entry.id, entry.form) == ("a.md", ArtifactForm.HANDLE)
 
 
-def test_receipts_are_applied_before_the_turn_and_named_as_what_moved_it() -> None:
+def test_receipts_apply_before_turn_and_are_named_as_cause() -> None:
     state = go(NEW, *(Turn(text=f"q{number}", reply="a" * 40) for number in range(3)))
     gone = tuple(message.id for message in state.history.turns[0].messages)
     step = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=gone)
@@ -154,7 +154,7 @@ def test_receipts_are_applied_before_the_turn_and_named_as_what_moved_it() -> No
     assert (asked.compaction_step, asked.last_compacted_total) == (None, 4)
 
 
-def test_settings_hold_until_a_turn_changes_them() -> None:
+def test_settings_persist_until_changed() -> None:
     tools = (make_tool_definition("search", description="", parameters={}),)
     state = go(NEW, Turn(text="one", system=SystemParts(base="B."), tools=tools, model="m", reply="yes"))
     assert with_settings(state, Turn(text="two")) is state
@@ -164,7 +164,7 @@ def test_settings_hold_until_a_turn_changes_them() -> None:
     assert (prompt.system, prompt.tools, prompt.model) == (SystemParts(), (), "n")
 
 
-def test_what_a_turn_drops_is_gone_and_said_and_what_it_cannot_drop_is_a_warning() -> None:
+def test_dropped_artifacts_are_listed_and_impossible_drops_warn() -> None:
     state = go(NEW, Turn(text="one", attached=(note("a.md", "A"), note("b.md", "B")), reply="yes"))
     asked = go(state, Turn(text="two", drop=("a.md", "nowhere.md"), warnings=("as typed",)))
     assert list(asked.library) == ["b.md"]
@@ -175,7 +175,7 @@ def test_what_a_turn_drops_is_gone_and_said_and_what_it_cannot_drop_is_a_warning
 
 
 @BOTH
-def test_a_picture_that_sticks_is_sent_again_after_a_fold_until_it_is_detached(terms: TurnSettings) -> None:
+def test_sticky_image_is_resent_after_fold_until_detached(terms: TurnSettings) -> None:
     sticky = replace(terms, attachments=AttachmentMode.STICKY)
     for given, detach, sent in ((sticky, (), 1), (sticky, (PICTURE.id,), 0), (terms, (), 0)):
         state = go(NEW, Turn(text="one", attached=(PICTURE,), reply="yes"), terms=given)
@@ -185,7 +185,7 @@ def test_a_picture_that_sticks_is_sent_again_after_a_fold_until_it_is_detached(t
         assert pending_prompt(state).conversation_id == "chat"
 
 
-def test_a_rewritten_history_is_said_in_the_prompt() -> None:
+def test_history_rewrite_is_recorded_in_prompt() -> None:
     state = go(NEW, Turn(text="one", reply="yes"))
     assert (
         pending_prompt(go(state, Turn(text="two", history_rewrite=HistoryRewrite.BRANCH))).history_rewrite
@@ -194,7 +194,7 @@ def test_a_rewritten_history_is_said_in_the_prompt() -> None:
 
 
 @BOTH
-def test_rounds_stand_after_the_question_and_a_second_round_extends_the_first(terms: TurnSettings) -> None:
+def test_rounds_follow_question_and_extend_each_other(terms: TurnSettings) -> None:
     asked = go(NEW, Turn(text="one"), terms=terms)
     once, twice = add_rounds(asked, [ROUND]), add_rounds(asked, [ROUND, ROUND])
     assert texts(once) == ["one", "Looking.", "found"]
@@ -204,7 +204,7 @@ def test_rounds_stand_after_the_question_and_a_second_round_extends_the_first(te
     assert [(one.kind, one.place) for one in segments] == [("call", "message:1"), ("tool", "message:2")]
 
 
-def test_in_place_rounds_stay_where_they_were_sent_until_the_epoch_ends() -> None:
+def test_in_place_rounds_stay_until_epoch_ends() -> None:
     state = go(NEW, Turn(text="one", rounds=(ROUND,), reply="yes"))
     assert state.history.message_count == 4
     asked = go(state, Turn(text="two"))
@@ -216,7 +216,7 @@ def test_in_place_rounds_stay_where_they_were_sent_until_the_epoch_ends() -> Non
     assert [message.role.value for message in pending_prompt(folded).messages] == ["user", "assistant", "user"]
 
 
-def test_in_library_a_round_becomes_a_line_per_call_before_the_reply() -> None:
+def test_library_layout_turns_round_into_call_lines() -> None:
     state = go(NEW, Turn(text="one", rounds=(ROUND,), reply="yes"), terms=LIBRARY)
     asked = go(state, Turn(text="two"), terms=LIBRARY)
     first, said, now = texts(asked)
@@ -229,9 +229,7 @@ def test_in_library_a_round_becomes_a_line_per_call_before_the_reply() -> None:
 
 
 @pytest.mark.parametrize(("terms", "form"), [(IN_PLACE, ArtifactForm.FULL), (LIBRARY, ArtifactForm.HANDLE)])
-def test_a_result_that_rode_as_text_stands_in_full_in_its_epoch_and_as_its_call_after_it(
-    terms: TurnSettings, form: ArtifactForm
-) -> None:
+def test_text_result_is_full_in_epoch_and_handle_after(terms: TurnSettings, form: ArtifactForm) -> None:
     found = result("x", "found " * 40)
     state = go(NEW, Turn(text="one", tool_results=(found,), reply="yes"), terms=terms)
     asked = go(state, Turn(text="two"), terms=terms)

@@ -31,7 +31,7 @@ def active(text: str, *, pictured: bool = False, policy: AttachmentPolicy | None
     )
 
 
-def test_results_come_before_what_is_attached_and_each_id_once() -> None:
+def test_results_precede_attachments_without_duplicates() -> None:
     found, one = result("x", "found"), note("a.md", "A")
     artifacts, warnings = collect_attachments(
         Turn(text="", attached=(one, note("b.md", "B"), one), tool_results=(found,)), {}
@@ -40,7 +40,7 @@ def test_results_come_before_what_is_attached_and_each_id_once() -> None:
     assert warnings == ()
 
 
-def test_of_two_texts_the_last_is_used_and_that_is_said() -> None:
+def test_last_of_two_texts_is_used_with_warning() -> None:
     (only,), (warning,) = collect_attachments(Turn(text="", attached=(note("a.md", "A"), note("a.md", "A2"))), {})
     assert only.text == "A2"
     assert "a.md is attached twice with different text" in warning
@@ -55,7 +55,7 @@ def test_of_two_texts_the_last_is_used_and_that_is_said() -> None:
         (None, None, None),
     ],
 )
-def test_the_last_policy_given_holds(
+def test_last_policy_applies(
     first: AttachmentPolicy | None, second: AttachmentPolicy | None, policy: AttachmentPolicy | None
 ) -> None:
     attached = (note("a.md", "A", policy=first), note("a.md", "A", policy=second))
@@ -63,7 +63,7 @@ def test_the_last_policy_given_holds(
     assert only.policy is policy
 
 
-def test_a_snapshot_keeps_its_first_text_until_another_policy_is_given() -> None:
+def test_snapshot_keeps_first_text_until_other_policy() -> None:
     library = known(note("a.md", "first", policy=AttachmentPolicy.SNAPSHOT))
     for policy, text in (
         (None, "first"),
@@ -75,14 +75,14 @@ def test_a_snapshot_keeps_its_first_text_until_another_policy_is_given() -> None
         assert only.text == text
 
 
-def test_a_snapshot_that_is_the_active_note_now_is_so_with_its_first_text() -> None:
+def test_active_snapshot_keeps_first_text() -> None:
     library = known(replace(note("a.md", "first", policy=AttachmentPolicy.SNAPSHOT), condensed="short"))
     first, picture = collect_attachments(Turn(text="", attached=(active("now", pictured=True),)), library)[0]
     assert (first.kind, first.text, first.condensed) == (ArtifactKind.ACTIVE_NOTE, "first", None)
     assert picture.kind is ArtifactKind.IMAGE
 
 
-def test_the_active_note_brings_its_pictures_once() -> None:
+def test_active_note_adds_its_images_once() -> None:
     artifacts, _ = collect_attachments(
         Turn(text="", attached=(active("A", pictured=True), active("A", pictured=True))), {}
     )
@@ -90,7 +90,7 @@ def test_the_active_note_brings_its_pictures_once() -> None:
     assert artifacts[1].title == "a (embedded)"
 
 
-def test_one_id_is_never_both_what_can_be_fetched_again_and_what_cannot() -> None:
+def test_id_cannot_be_recoverable_and_unrecoverable() -> None:
     picked = replace(selection("a.md", "S"), id=note("a.md", "A").id)
     with pytest.raises(ArtifactError, match=r"a\.md"):
         collect_attachments(Turn(text="", attached=(picked,)), known(note("a.md", "A")))
@@ -98,7 +98,7 @@ def test_one_id_is_never_both_what_can_be_fetched_again_and_what_cannot() -> Non
         collect_attachments(Turn(text="", attached=(note("a.md", "A"), picked)), {})
 
 
-def test_what_is_learnt_stands_at_its_first_seen_place_with_its_newest_text() -> None:
+def test_updated_entry_keeps_first_position_with_newest_text() -> None:
     before = known(note("a.md", "A"), note("b.md", "B"))
     after = update_library(
         before, [note("a.md", "A2"), note("c.md", "C")], turn_number=3, image_notes=ImageNoteMode.HANDLE
@@ -112,7 +112,7 @@ def test_what_is_learnt_stands_at_its_first_seen_place_with_its_newest_text() ->
     assert update_library(before, [], turn_number=3, image_notes=ImageNoteMode.HANDLE) == before
 
 
-def test_attached_again_a_policy_stays_and_a_smaller_form_does_not() -> None:
+def test_reattachment_keeps_policy_and_resets_form() -> None:
     pinned = note("a.md", "A", policy=AttachmentPolicy.PIN)
     before = {"a.md": LibraryEntry(artifact=pinned, last_attached_turn=0, form=ArtifactForm.HANDLE)}
     for text in ("A", "A2"):
@@ -127,7 +127,7 @@ def test_attached_again_a_policy_stays_and_a_smaller_form_does_not() -> None:
     assert same is pinned
 
 
-def test_a_summary_of_this_turn_is_what_is_known_from_then_on() -> None:
+def test_new_summary_replaces_known_one() -> None:
     before = known(note("a.md", "A"))
     after = update_library(
         before, [replace(note("a.md", "A"), condensed="short")], turn_number=1, image_notes=ImageNoteMode.HANDLE
@@ -137,7 +137,7 @@ def test_a_summary_of_this_turn_is_what_is_known_from_then_on() -> None:
     assert again["a.md"].artifact.condensed is None
 
 
-def test_tool_results_are_not_learnt_and_of_notes_with_pictures_what_the_terms_say() -> None:
+def test_tool_results_are_not_in_library_and_image_notes_follow_settings() -> None:
     pictured = active("A", pictured=True)
     before = known(note("a.md", "A"))
     for terms, form in ((ImageNoteMode.HANDLE, ArtifactForm.HANDLE), (ImageNoteMode.TEXT, None)):
@@ -152,14 +152,14 @@ def test_tool_results_are_not_learnt_and_of_notes_with_pictures_what_the_terms_s
     assert image_handle_warnings({}, [pictured], image_notes=ImageNoteMode.HANDLE) == ()
 
 
-def test_what_is_dropped_leaves_once_and_is_named_once() -> None:
+def test_dropped_artifact_is_removed_and_named_once() -> None:
     library = known(note("a.md", "A"), note("b.md", "B"))
     kept, left, warnings = drop_from_library(library, ["a.md", "a.md", "picture.md"], placed_ids={"picture.md"})
     assert (list(kept), left, warnings) == (["b.md"], ("a.md", "picture.md"), ())
     assert list(library) == ["a.md", "b.md"]
 
 
-def test_what_cannot_be_dropped_is_said() -> None:
+def test_impossible_drop_warns() -> None:
     library = known(note("pinned.md", "P", policy=AttachmentPolicy.PIN), note("drawn.md", "D"))
     kept, left, warnings = drop_from_library(
         library, ["pinned.md", "drawn.md", "only-drawn.md", "nowhere.md"], inlined_ids={"drawn.md", "only-drawn.md"}
@@ -170,7 +170,7 @@ def test_what_cannot_be_dropped_is_said() -> None:
     assert "stays in the system prompt" in warnings[2]
 
 
-def test_a_passage_is_known_and_not_held_where_attachments_are() -> None:
+def test_passage_is_known_but_not_in_working_set() -> None:
     passage = make_artifact(ArtifactKind.PASSAGE, text="x", source=ArtifactSource(path="a.md", place="Costs"))
     learnt = update_library(
         {}, [note("a.md", "A"), passage], turn_number=3, image_notes=ImageNoteMode.TEXT, stays_attached=True

@@ -14,7 +14,7 @@ from lamella.core.prompt.cache_history import (
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
 
 
-def test_a_request_is_held_at_its_marks_and_its_question() -> None:
+def test_request_is_cached_at_breakpoints_and_question() -> None:
     cache_history = record_request(
         NO_CACHE_HISTORY,
         LayoutPlan(keep_messages=0, breakpoints=(0, 2), at=NOW),
@@ -27,7 +27,7 @@ def test_a_request_is_held_at_its_marks_and_its_question() -> None:
     assert (cache_history.at, cache_history.stable_message) == (NOW, 2)
 
 
-def test_a_cut_forgets_what_stood_behind_it_and_keeps_what_was_served() -> None:
+def test_cut_removes_later_entries_and_keeps_cached_ones() -> None:
     cache_history = NO_CACHE_HISTORY._replace(entries=(CacheEntry(0, None), CacheEntry(4, None), CacheEntry(8, None)))
     cut = record_request(
         cache_history,
@@ -40,7 +40,7 @@ def test_a_cut_forgets_what_stood_behind_it_and_keeps_what_was_served() -> None:
     assert [(one.position, one.at) for one in cut.entries] == [(0, None), (4, NOW), (11, NOW)]
 
 
-def test_what_lasts_is_held_for_longer_and_what_is_behind_it_is_not() -> None:
+def test_long_lifetime_applies_up_to_planned_position() -> None:
     layout_plan = LayoutPlan(keep_messages=0, breakpoints=(0, 4), long_lifetime_until=4, at=NOW)
     cache_history = record_request(
         NO_CACHE_HISTORY, layout_plan, question_index=5, working_set=(), known_ids=(), ages={}
@@ -48,7 +48,7 @@ def test_what_lasts_is_held_for_longer_and_what_is_behind_it_is_not() -> None:
     assert [one.has_long_lifetime for one in cache_history.entries] == [True, True, False]
 
 
-def test_lapses_are_counted_where_the_pause_is_known() -> None:
+def test_expiries_are_counted_if_pause_is_known() -> None:
     cache_history = NO_CACHE_HISTORY
     for lapse in (CacheExpiry.UNKNOWN, CacheExpiry.NONE, CacheExpiry.SHORT, CacheExpiry.LONG):
         cache_history = record_request(
@@ -57,7 +57,7 @@ def test_lapses_are_counted_where_the_pause_is_known() -> None:
     assert (cache_history.requests, cache_history.short_expiries, cache_history.long_expiries) == (3, 1, 1)
 
 
-def test_habits_tell_what_stayed_went_and_came_back() -> None:
+def test_attachment_stats_count_kept_left_and_returned() -> None:
     cache_history = record_request(
         NO_CACHE_HISTORY, LayoutPlan(), question_index=1, working_set=("a", "b"), known_ids=(), ages={}
     )
@@ -73,14 +73,14 @@ def test_habits_tell_what_stayed_went_and_came_back() -> None:
     }
 
 
-def test_rounds_of_tools_are_held_as_well() -> None:
+def test_tool_round_messages_are_cached() -> None:
     cache_history = record_request(
         NO_CACHE_HISTORY, LayoutPlan(), question_index=3, working_set=(), known_ids=(), ages={}
     )
     assert [one.position for one in add_tool_messages(cache_history, 4).entries] == [3, 7]
 
 
-def test_ages_tell_how_long_after_it_was_attached_something_left() -> None:
+def test_age_counts_record_when_attachments_left() -> None:
     cache_history = record_request(
         NO_CACHE_HISTORY, LayoutPlan(), question_index=1, working_set=("a", "b"), known_ids=(), ages={}
     )
@@ -107,7 +107,7 @@ def test_whatever_was_attached_long_ago_has_one_age() -> None:
     assert cache_history.age_counts[-1] == (3, 0)
 
 
-def test_told_together_requests_leave_the_ages_that_they_leave_one_by_one() -> None:
+def test_batch_update_gives_same_age_counts_as_single_ones() -> None:
     start = NO_CACHE_HISTORY._replace(working_set=("a", "b"))
     one, told, brought = start, CacheHistoryBuilder(start, {"a": 3, "b": 1}), {"a": -3, "b": -1}
     steps = [("a", "b"), ("a",), ("a", "c"), *[("a", "c")] * 12, ("c",), ("c",)]

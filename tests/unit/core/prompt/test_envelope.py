@@ -32,7 +32,7 @@ def story_of(terms: TurnSettings) -> Story:
 
 
 @BOTH
-def test_an_envelope_is_its_prompt_in_five_layers_and_breaks_no_law(terms: TurnSettings) -> None:
+def test_envelope_has_five_layers_and_violates_nothing(terms: TurnSettings) -> None:
     story = story_of(terms)
     prompt = pending_prompt(story.open(attaching(note("a.md", "A" * 40), note("b.md", "B"))))
     envelope = make_envelope(prompt, ROOM)
@@ -56,7 +56,7 @@ def test_every_token_belongs_to_a_layer_to_tools_or_to_overhead(terms: TurnSetti
     assert counts.limit == ROOM.limit
 
 
-def test_rounds_of_tools_are_part_of_the_turn_and_weigh_what_their_messages_weigh() -> None:
+def test_tool_rounds_are_in_turn_layer_and_counted() -> None:
     opened = story_of(IN_PLACE).open(NOW)
     plain = make_envelope(pending_prompt(opened), ROOM)
     envelope = make_envelope(pending_prompt(add_rounds(opened, [ROUND])), ROOM)
@@ -69,14 +69,14 @@ def test_rounds_of_tools_are_part_of_the_turn_and_weigh_what_their_messages_weig
 
 
 @BOTH
-def test_what_is_attached_weighs_what_its_segments_weigh(terms: TurnSettings) -> None:
+def test_turn_layer_tokens_are_sum_of_segments(terms: TurnSettings) -> None:
     for notes in ([], [note("b.md", "B")], [note("b.md", "B"), note("c.md", "C" * 90)]):
         envelope = make_envelope(pending_prompt(Story(terms=terms).open(attaching(*notes))), ROOM)
         weights = sum(segment.tokens for segment in envelope.segments(LayerId.L3))
         assert envelope.tokens.by_layer[LayerId.L3] == envelope.layer(LayerId.L3).tokens == weights
 
 
-def test_a_request_says_how_many_of_its_messages_stand_again_in_the_next() -> None:
+def test_request_counts_stable_messages() -> None:
     for turn_settings, asked, stays in [
         (LIBRARY, NOW, 4),
         (LIBRARY, attaching(note("b.md", "B")), 3),
@@ -96,7 +96,7 @@ def test_a_request_says_how_many_of_its_messages_stand_again_in_the_next() -> No
         assert seams == replace(cache_boundaries_of(called.messages), stable_messages=6)
 
 
-def test_an_envelope_and_its_layers_show_no_text_when_they_are_printed() -> None:
+def test_repr_omits_texts() -> None:
     envelope = make_envelope(pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
     shown = repr(envelope)
     assert shown.startswith("Envelope(prefix_hash='sha256:")
@@ -106,7 +106,7 @@ def test_an_envelope_and_its_layers_show_no_text_when_they_are_printed() -> None
     assert not [name for name in ("segments=", "pieces=", "AAAA") if name in layer]
 
 
-def test_warnings_are_those_of_the_turn_and_then_those_of_the_budget() -> None:
+def test_turn_warnings_precede_budget_warnings() -> None:
     story = Story()
     prompt = pending_prompt(story.open(replace(NOW, warnings=("as typed",), text="x" * 400)))
     tight = TokenBudget(window=110, reserve=0)
@@ -125,7 +125,7 @@ def test_hashes_follow_from_the_text_alone() -> None:
     assert envelope.hash == hash_layers(envelope.layers) == hash_text(lines)
 
 
-def test_the_text_of_an_envelope_is_its_layers_with_a_blank_line_between() -> None:
+def test_envelope_text_joins_layers_with_blank_lines() -> None:
     envelope = make_envelope(pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
     assert envelope.text == "\n\n".join(layer.text for layer in envelope.layers if layer.text)
     assert envelope.layer(LayerId.L3).text == ""

@@ -75,7 +75,7 @@ def test_full_sends_every_turn() -> None:
         assert asked(story_of(25, HistoryMode.FULL, layout=layout)) == list(range(25))
 
 
-def test_window_sends_the_last_turns_and_says_how_many_messages_are_not_there() -> None:
+def test_window_sends_last_turns_with_count_of_hidden_messages() -> None:
     story = story_of(25, HistoryMode.WINDOW)
     assert SHOWN_TURNS_BY_MODE[HistoryMode.WINDOW] == 10
     assert asked(story) == list(range(15, 25))
@@ -83,7 +83,7 @@ def test_window_sends_the_last_turns_and_says_how_many_messages_are_not_there() 
     assert asked(story_of(25, HistoryMode.WINDOW, 3)) == [22, 23, 24]
 
 
-def test_strip_sends_the_last_two_turns_after_an_outline() -> None:
+def test_strip_sends_last_two_turns_after_outline() -> None:
     story = story_of(25, HistoryMode.STRIP)
     assert asked(story) == [23, 24]
     assert asked(story_of(25, HistoryMode.STRIP, 4)) == [21, 22, 23, 24]
@@ -92,7 +92,7 @@ def test_strip_sends_the_last_two_turns_after_an_outline() -> None:
     assert "- Asked: Question 22 on src/file_22.py? Answered: Answer 22." in block.text
 
 
-def test_the_outline_and_its_exact_words_keep_to_their_caps() -> None:
+def test_outline_and_exact_terms_are_bounded() -> None:
     block = story_of(200, HistoryMode.STRIP).ask().layer(LayerId.L4).segments[1].text
     outline = block.partition("<content>\n")[2].partition("\n</content>")[0]
     exact = block.partition("<exact>\n")[2].partition("\n</exact>")[0]
@@ -102,7 +102,7 @@ def test_the_outline_and_its_exact_words_keep_to_their_caps() -> None:
     assert "earlier turns are left out.]" in outline
 
 
-def test_a_summary_stands_before_the_outline_of_the_turns_that_it_does_not_cover() -> None:
+def test_summary_precedes_outline_of_uncovered_turns() -> None:
     story = story_of(25, HistoryMode.STRIP)
     block = story.ask(replace(NOW, history_summary="They spoke of files.")).layer(LayerId.L4).segments[1].text
     outline = block.partition("<content>\n")[2].partition("\n</content>")[0]
@@ -113,7 +113,7 @@ def test_a_summary_stands_before_the_outline_of_the_turns_that_it_does_not_cover
     assert all(f"Question {number} on" in outline for number in range(16, 23))
 
 
-def test_what_another_family_counted_is_counted_again_when_an_epoch_begins() -> None:
+def test_other_tokenizer_recounts_at_next_epoch() -> None:
     calls = (ToolCall(id="c", name="search", arguments="{}"),)
     round_ = ToolRound(text="Let me look.", calls=calls, outputs=(ToolOutput(call="c", output="found " * 9),))
     story = Story(make_rules(CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))))
@@ -132,13 +132,13 @@ def test_what_another_family_counted_is_counted_again_when_an_epoch_begins() -> 
     assert sum("<tool_call>" in segment.text for segment in segments) == 2
 
 
-def test_what_is_shown_whole_is_the_same_in_every_mode() -> None:
+def test_shown_turns_are_equal_in_every_mode() -> None:
     for layout in LayoutMode:
         sent = [story_of(5, history, 5, layout=layout).ask().messages for history in HistoryMode]
         assert sent[0] == sent[1] == sent[2]
 
 
-def test_the_modes_differ_only_in_front_of_the_turns_they_show() -> None:
+def test_modes_differ_only_before_shown_turns() -> None:
     full, window, strip = (
         story_of(25, history, 4).ask().messages for history in (HistoryMode.FULL, HistoryMode.WINDOW, HistoryMode.STRIP)
     )
@@ -158,7 +158,7 @@ def test_in_place_the_window_moves_only_when_an_epoch_ends() -> None:
     assert asked(story) == [6, 7, 8]
 
 
-def test_in_place_the_strip_is_drawn_anew_only_when_an_epoch_ends() -> None:
+def test_in_place_outline_is_redrawn_only_at_epoch_end() -> None:
     story = story_of(6, HistoryMode.STRIP, 1, layout=LayoutMode.IN_PLACE)
     story.say("Question 6 with a fold", "Done.", FOLDING)
     first = story.ask().messages[0]
@@ -174,7 +174,7 @@ def test_in_the_library_layout_the_window_moves_with_every_turn() -> None:
     assert asked(story) == [5, 6]
 
 
-def test_another_mode_holds_from_the_next_epoch_on_and_full_shows_all_again() -> None:
+def test_other_mode_applies_from_next_epoch() -> None:
     story = story_of(6, HistoryMode.WINDOW, 2, layout=LayoutMode.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
     story.terms = replace(story.terms, history=HistoryMode.FULL, history_turns=None)
     assert asked(story) == [4, 5, 6]
@@ -182,7 +182,7 @@ def test_another_mode_holds_from_the_next_epoch_on_and_full_shows_all_again() ->
     assert asked(story) == list(range(8))
 
 
-def test_nothing_stands_in_for_what_full_shows_again() -> None:
+def test_full_mode_removes_placeholder() -> None:
     story = story_of(6, HistoryMode.STRIP, layout=LayoutMode.IN_PLACE).say("Question 6 folds", "Done.", FOLDING)
     hides = story.state.history
     assert hides.placeholder is not None
@@ -204,7 +204,7 @@ def test_a_turn_that_a_compaction_took_out_makes_no_older_one_show_again() -> No
         assert set(asked(story)) < set(shown)
 
 
-def test_after_a_compaction_the_strip_still_begins_with_its_outline() -> None:
+def test_outline_remains_first_after_compaction() -> None:
     for layout in LayoutMode:
         story = story_of(
             20, HistoryMode.STRIP, 4, layout=layout, chain=CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))
@@ -215,7 +215,7 @@ def test_after_a_compaction_the_strip_still_begins_with_its_outline() -> None:
         assert "turns before; a record of what was said" in block.text
 
 
-def test_what_instructions_draw_in_is_referred_to_and_not_shelved() -> None:
+def test_inlined_note_is_referenced_and_not_in_library() -> None:
     drawn, other = note("drawn.md", "Write plainly."), note("other.md", "B")
     system = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[drawn]]}")
     for layout in LayoutMode:
@@ -228,13 +228,13 @@ def test_what_instructions_draw_in_is_referred_to_and_not_shelved() -> None:
         assert story.sent(again).count("Write plainly.") == 1
 
 
-def test_only_what_is_shown_is_taken_out() -> None:
+def test_only_shown_turns_are_removed() -> None:
     story = story_of(20, HistoryMode.WINDOW, 4)
     receipt = story.plan(goal=0).receipt
     assert set(removed(receipt, "expendable")) <= set(story.path[-8:-2])
 
 
-def test_a_window_that_is_too_small_for_the_turns_it_shows_is_made_to_fit() -> None:
+def test_window_mode_is_compacted_to_fit() -> None:
     story = story_of(20, HistoryMode.WINDOW, 4)
     story.rules = replace(story.rules, budget=TokenBudget(window=story.tokens(), reserve=0))
     fitted = story.fit()
@@ -284,7 +284,7 @@ def places(envelope: Envelope) -> list[tuple[str, ArtifactForm, str | None]]:
     return [(one.id.partition("#")[0], one.form, one.place) for one in envelope.segments(LayerId.L2)]
 
 
-def test_what_stands_before_the_cut_stays_and_what_stood_behind_it_is_asked_with_now(story: Story) -> None:
+def test_fold_keeps_prefix_and_moves_later_attachments_to_question(story: Story) -> None:
     before = story.state.last_prompt
     assert before is not None
     envelope = fold_at(story, 3)
@@ -310,7 +310,7 @@ def test_what_stands_before_the_cut_stays_and_what_stood_behind_it_is_asked_with
     assert envelope.layers[2].pieces == ()
 
 
-def test_the_cause_is_a_fold_that_names_the_first_piece_that_went(story: Story) -> None:
+def test_fold_is_cause_with_first_moved_segment(story: Story) -> None:
     before = story.state.last_prompt
     envelope = fold_at(story, 3)
     movement = detect_prefix_change(before, envelope.prompt)
@@ -319,7 +319,7 @@ def test_the_cause_is_a_fold_that_names_the_first_piece_that_went(story: Story) 
 
 
 @pytest.mark.parametrize(("keep", "kept"), [(1, 1), (2, 3), (3, 3), (4, 7), (6, 7), (7, 7), (8, 9), (99, 9)])
-def test_a_turn_that_begins_before_the_cut_stays_whole(story: Story, keep: int, kept: int) -> None:
+def test_turn_begun_before_cut_stays_whole(story: Story, keep: int, kept: int) -> None:
     before = story.state.last_prompt
     assert before is not None
     sent = [*before.messages, story.state.history.turns[-1].reply.message]
@@ -329,7 +329,7 @@ def test_a_turn_that_begins_before_the_cut_stays_whole(story: Story, keep: int, 
     assert envelope.epoch == before.epoch + 1
 
 
-def test_what_another_family_counts_is_folded_whole_and_counted_again(story: Story) -> None:
+def test_other_tokenizer_folds_and_recounts_all(story: Story) -> None:
     thirds = replace(QUARTERS, name="thirds", count=lambda text: -(-len(text) // 3))
     story.rules = replace(story.rules, tokenizer=thirds)
     envelope = fold_at(story, 3)
@@ -337,7 +337,7 @@ def test_what_another_family_counts_is_folded_whole_and_counted_again(story: Sto
     assert all(segment.tokens == thirds.count(segment.text) for segment in envelope.segments(LayerId.L4))
 
 
-def test_the_next_turn_extends_a_request_that_was_folded_in_its_middle_and_refers_to_what_moved(story: Story) -> None:
+def test_next_turn_extends_partial_fold_and_references_moved_text(story: Story) -> None:
     place_by_hand(story, 3)
     story.say("q3", "a3", attaching(note("c.md", "C one")))
     folded = story.state.last_prompt
@@ -352,7 +352,7 @@ def test_the_next_turn_extends_a_request_that_was_folded_in_its_middle_and_refer
     }
 
 
-def test_a_second_cut_and_a_fold_of_everything_go_on_from_it(story: Story) -> None:
+def test_second_cut_and_full_fold_continue_from_partial_fold(story: Story) -> None:
     place_by_hand(story, 3)
     story.say("q3", "a3")
     again = fold_at(story, 5)
@@ -365,7 +365,7 @@ def test_a_second_cut_and_a_fold_of_everything_go_on_from_it(story: Story) -> No
     assert [message.text for message in whole.messages[5:]] == ["q2", "a2", "q3", "a3", "q4", "a4", "And now?"]
 
 
-def test_a_form_is_that_of_the_placement_for_what_moves_and_nothing_before_the_cut_changes(story: Story) -> None:
+def test_planned_form_applies_to_moved_entries_only(story: Story) -> None:
     story.say("q3", "a3", attaching(note("long.md", "# Long\n" + "words " * 2_000)))
     envelope = fold_at(story, 7, a=ArtifactForm.HANDLE, long=ArtifactForm.HANDLE)
     forms = {name: form for name, form, _ in places(envelope)}
@@ -373,7 +373,7 @@ def test_a_form_is_that_of_the_placement_for_what_moves_and_nothing_before_the_c
     assert "words words" not in envelope.messages[-1].text
 
 
-def test_a_compaction_after_it_takes_in_everything_as_after_any_turn(story: Story) -> None:
+def test_compaction_after_partial_fold_includes_everything(story: Story) -> None:
     place_by_hand(story, 3)
     story.say("q3", "a3")
     assert isinstance(story.rules.plan_layout, Placing)
@@ -382,7 +382,7 @@ def test_a_compaction_after_it_takes_in_everything_as_after_any_turn(story: Stor
     assert {place for _, _, place in places(story.ask())} == {"system"}
 
 
-def test_nothing_moves_into_the_question_where_all_of_it_stands_before_the_cut(story: Story) -> None:
+def test_cut_after_all_attachments_moves_nothing(story: Story) -> None:
     envelope = fold_at(story, 99)
     assert envelope.messages[-1].text == "And now?"
     assert envelope.prompt.history == story.state.history

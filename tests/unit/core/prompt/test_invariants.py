@@ -37,7 +37,7 @@ def pair(converse: type[Watched]) -> tuple[Envelope, Envelope]:
     return first.envelope, second.envelope
 
 
-def test_every_law_has_a_name_and_a_sentence_and_no_two_share_a_name() -> None:
+def test_every_invariant_has_unique_name_and_statement() -> None:
     assert len({law.name for law in INVARIANTS}) == len(INVARIANTS) == 10
     assert all(law.statement.endswith(".") for law in INVARIANTS)
 
@@ -57,7 +57,7 @@ def test_an_id_twice_in_a_layer_breaks_unique_ids(pair: tuple[Envelope, Envelope
     assert "unique_ids" in broken(with_segments(pair[1], LayerId.L1, only, only))
 
 
-def test_a_reference_to_what_is_not_there_breaks_reference_targets(pair: tuple[Envelope, Envelope]) -> None:
+def test_missing_reference_target_violates_reference_targets(pair: tuple[Envelope, Envelope]) -> None:
     reference, _ = pair[1].layer(LayerId.L3).segments
     lost = with_segments(pair[1], LayerId.L3, replace(reference, id="gone.md"))
     assert broken(lost) == ["reference_targets"]
@@ -73,7 +73,7 @@ def test_a_reference_to_a_shortened_copy_breaks_reference_targets(
     assert broken(with_segments(pair[1], LayerId.L2, replace(note, form=form), *rest)) == ["reference_targets"]
 
 
-def test_an_artifact_in_l4_breaks_strip_content(pair: tuple[Envelope, Envelope]) -> None:
+def test_artifact_in_l4_violates_history_content(pair: tuple[Envelope, Envelope]) -> None:
     strip = pair[1].layer(LayerId.L4).segments
     stray = replace(strip[0], id="x.md", kind="note")
     assert broken(with_segments(pair[1], LayerId.L4, *strip, stray)) == ["strip_content"]
@@ -85,7 +85,7 @@ def test_a_second_full_copy_breaks_single_copy(pair: tuple[Envelope, Envelope]) 
     assert broken(again) == ["single_copy"]
 
 
-def test_a_copy_in_the_library_of_what_the_instructions_draw_in_breaks_single_copy(
+def test_library_copy_of_inlined_note_violates_single_copy(
     pair: tuple[Envelope, Envelope],
 ) -> None:
     note, *_ = pair[1].layer(LayerId.L2).segments
@@ -103,14 +103,14 @@ def test_a_shortened_selection_breaks_verbatim(pair: tuple[Envelope, Envelope]) 
     assert broken(forged) == ["verbatim"]
 
 
-def test_a_lost_selection_breaks_verbatim_unless_it_was_dropped(pair: tuple[Envelope, Envelope]) -> None:
+def test_lost_selection_violates_verbatim_unless_dropped(pair: tuple[Envelope, Envelope]) -> None:
     note, selection = pair[1].layer(LayerId.L2).segments
     lost = with_segments(pair[1], LayerId.L2, note)
     assert broken(lost, pair[0]) == ["verbatim"]
     assert broken(replace(lost, prompt=replace(lost.prompt, dropped=(selection.id,))), pair[0]) == []
 
 
-def test_a_lost_message_breaks_verbatim_if_it_is_pinned(pair: tuple[Envelope, Envelope]) -> None:
+def test_lost_pinned_message_violates_verbatim(pair: tuple[Envelope, Envelope]) -> None:
     first, second = pair
     lost = replace(second.prompt.history, turns=SharedSequence([]))
     for pinned, history, breaches in (
@@ -123,7 +123,7 @@ def test_a_lost_message_breaks_verbatim_if_it_is_pinned(pair: tuple[Envelope, En
         assert [text for texts in found for text in texts] == breaches
 
 
-def test_a_tool_result_away_from_its_turn_breaks_tool_pairs(pair: tuple[Envelope, Envelope]) -> None:
+def test_moved_tool_result_violates_tool_pairs(pair: tuple[Envelope, Envelope]) -> None:
     tool, user, reply = pair[1].layer(LayerId.L4).segments
     moved = with_segments(pair[1], LayerId.L4, replace(tool, place="message:2"), user, reply)
     assert broken(moved) == ["tool_pairs"]
@@ -150,7 +150,7 @@ def test_a_rewritten_message_in_an_epoch_breaks_growing_prefix(pair: tuple[Envel
     assert broken(replace(forged, prompt=replace(forged.prompt, epoch=1)), first) == []
 
 
-def test_a_fold_that_moves_what_it_says_it_keeps_breaks_growing_prefix(pair: tuple[Envelope, Envelope]) -> None:
+def test_fold_that_moves_kept_part_violates_growing_prefix(pair: tuple[Envelope, Envelope]) -> None:
     first, second = pair
     rewritten = replace(second.messages[1], pieces=("rewritten",))
     forged = replace(second, messages=(second.messages[0], rewritten, *second.messages[2:]))
@@ -159,7 +159,7 @@ def test_a_fold_that_moves_what_it_says_it_keeps_breaks_growing_prefix(pair: tup
         assert broken(replace(forged, prompt=prompt), first) == laws
 
 
-def test_a_broken_law_is_raised_as_a_bug_with_its_name_and_findings(pair: tuple[Envelope, Envelope]) -> None:
+def test_violation_is_raised_with_name_and_findings(pair: tuple[Envelope, Envelope]) -> None:
     with pytest.raises(InvariantViolatedError) as caught:
         check_invariants(replace(pair[1], hash="sha256:0"), before=None)
     assert caught.value.invariant == "true_hashes"
@@ -167,7 +167,7 @@ def test_a_broken_law_is_raised_as_a_bug_with_its_name_and_findings(pair: tuple[
     assert "bug in Lamella" in caught.value.hint
 
 
-def test_a_strip_is_cut_only_where_a_turn_begins(pair: tuple[Envelope, Envelope]) -> None:
+def test_history_is_cut_only_where_turn_begins(pair: tuple[Envelope, Envelope]) -> None:
     strip = pair[1].layer(LayerId.L4)
     assert [segment.kind for segment in strip.segments] == ["tool", "user", "reply"]
     assert legal_cuts(strip) == (0, 3)
@@ -175,7 +175,7 @@ def test_a_strip_is_cut_only_where_a_turn_begins(pair: tuple[Envelope, Envelope]
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_library_is_cut_only_before_what_cannot_be_fetched_again(converse: type[Watched]) -> None:
+def test_library_is_cut_only_before_unrecoverable_text(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask(
         "one",

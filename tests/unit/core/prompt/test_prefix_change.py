@@ -23,12 +23,12 @@ MOVES = pytest.mark.moves_prefix(reason="this is what the test looks at")
 PARTS = {"base": "B.", "instructions": "I.", "project": "P.", "memory": "M."}
 
 
-def test_the_first_turn_has_nothing_before_it(converse: type[Watched]) -> None:
+def test_first_turn_has_cause_first_turn(converse: type[Watched]) -> None:
     assert str(converse().ask("hi").prefix_change.prefix_change) == "first_turn"
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_none_means_that_the_request_extends_the_one_before(converse: type[Watched], layout: str) -> None:
+def test_extended_request_has_cause_none(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout, system="B.")
     first = chat.ask("one")
     chat.reply("r")
@@ -40,7 +40,7 @@ def test_none_means_that_the_request_extends_the_one_before(converse: type[Watch
 @MOVES
 @pytest.mark.parametrize("layout", ["library", "in_place"])
 @pytest.mark.parametrize("part", list(PARTS))
-def test_a_changed_part_of_l1_is_named(converse: type[Watched], layout: str, part: str) -> None:
+def test_changed_l1_part_is_named(converse: type[Watched], layout: str, part: str) -> None:
     chat = converse(layout=layout, system=PARTS)
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -49,7 +49,7 @@ def test_a_changed_part_of_l1_is_named(converse: type[Watched], layout: str, par
 
 
 @MOVES
-def test_of_several_changed_parts_the_first_in_sending_order_is_named(converse: type[Watched]) -> None:
+def test_first_of_several_changed_parts_is_named(converse: type[Watched]) -> None:
     chat = converse(system=PARTS)
     chat.ask("one")
     chat.reply("r")
@@ -72,7 +72,7 @@ def test_added_removed_and_changed_tools_are_named(converse: type[Watched]) -> N
     assert causes == ["tools_changed(c)", "tools_changed(a)", "tools_changed(b)"]
 
 
-def test_tools_given_again_unchanged_move_nothing(converse: type[Watched]) -> None:
+def test_unchanged_tools_move_nothing(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", tools=[Tool(name="a", parameters={"x": 1, "y": 2})])
     turn = chat.ask("two", tools=[Tool(name="a", parameters={"y": 2, "x": 1})])
@@ -90,7 +90,7 @@ def test_another_model_shares_no_prefix_though_every_byte_is_the_same(converse: 
 
 @pytest.mark.layout("library")
 @MOVES
-def test_in_library_a_promoted_artifact_is_named(converse: type[Watched]) -> None:
+def test_library_promotion_is_named(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
     chat.reply("r")
@@ -99,7 +99,7 @@ def test_in_library_a_promoted_artifact_is_named(converse: type[Watched]) -> Non
 
 @pytest.mark.layout("library")
 @MOVES
-def test_in_library_an_updated_artifact_is_named_before_one_added_after_it(converse: type[Watched]) -> None:
+def test_library_update_is_named_before_addition(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -110,7 +110,7 @@ def test_in_library_an_updated_artifact_is_named_before_one_added_after_it(conve
 
 @pytest.mark.layout("library")
 @MOVES
-def test_in_library_a_message_that_loses_its_tool_result_is_a_fold(converse: type[Watched]) -> None:
+def test_library_message_losing_tool_result_is_fold(converse: type[Watched]) -> None:
     chat = converse()
     first = chat.ask("one", results=[ToolResult(name="t", output="T")])
     chat.reply("r")
@@ -123,7 +123,7 @@ def test_in_library_a_message_that_loses_its_tool_result_is_a_fold(converse: typ
 
 @pytest.mark.layout("library")
 @MOVES
-def test_in_library_a_message_that_loses_its_references_is_a_fold(converse: type[Watched]) -> None:
+def test_library_message_losing_references_is_fold(converse: type[Watched]) -> None:
     chat = converse()
     for _ in range(2):
         chat.ask("q", attach=[Note(path="a.md", text="A")])
@@ -133,7 +133,7 @@ def test_in_library_a_message_that_loses_its_references_is_a_fold(converse: type
 
 @pytest.mark.layout("library")
 @MOVES
-def test_a_dropped_artifact_is_named_as_a_fold(converse: type[Watched]) -> None:
+def test_dropped_artifact_is_named_as_fold(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
     chat.reply("r")
@@ -164,7 +164,7 @@ def test_in_place_a_fold_of_an_updated_artifact_is_an_update(converse: type[Watc
     assert str(chat.ask("four", fold=True).prefix_change.prefix_change) == "artifact_updated(a.md)"
 
 
-def test_in_place_a_fold_of_nothing_moves_nothing(converse: type[Watched]) -> None:
+def test_in_place_empty_fold_moves_nothing(converse: type[Watched]) -> None:
     chat = converse(layout="in_place", system="B.")
     chat.ask("one")
     chat.reply("r")
@@ -186,7 +186,7 @@ def prompts(layouts: Sequence[LayoutMode]) -> list[Prompt]:
 
 
 @pytest.mark.parametrize("before", list(LayoutMode))
-def test_a_changed_layout_is_named_and_begins_an_epoch(before: LayoutMode) -> None:
+def test_layout_change_is_named_and_starts_epoch(before: LayoutMode) -> None:
     other = LayoutMode.IN_PLACE if before is LayoutMode.LIBRARY else LayoutMode.LIBRARY
     first, second = prompts([before, other])
     assert detect_prefix_change(first, second) == PrefixChange(cause=PrefixChangeCause.LAYOUT_CHANGED)
@@ -199,7 +199,7 @@ def test_a_shorter_request_does_not_extend_a_longer_one() -> None:
     assert not is_prefix_of(second.messages, first.messages)
 
 
-def test_a_request_in_the_same_epoch_whose_history_differs_was_edited() -> None:
+def test_changed_history_in_epoch_is_edit() -> None:
     first, second = prompts([LayoutMode.IN_PLACE, LayoutMode.IN_PLACE])
     (turn,) = second.history.turns
     rewritten = replace(turn, question_message=replace(turn.question_message, pieces=("edited",)))
@@ -207,12 +207,12 @@ def test_a_request_in_the_same_epoch_whose_history_differs_was_edited() -> None:
     assert detect_prefix_change(first, edited) == PrefixChange(cause=PrefixChangeCause.HISTORY_EDITED)
 
 
-def test_a_movement_reads_as_its_cause_and_its_segment() -> None:
+def test_prefix_change_is_formatted_with_cause_and_segment() -> None:
     assert str(PrefixChange(cause=PrefixChangeCause.SYSTEM_CHANGED, segment="memory")) == "system_changed(memory)"
     assert str(PrefixChange(cause=PrefixChangeCause.NONE)) == "none"
 
 
-def test_a_request_without_the_last_message_of_the_one_before_does_not_extend_it(converse: type[Watched]) -> None:
+def test_request_without_last_message_does_not_extend(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one")
     chat.reply("r")
@@ -258,7 +258,7 @@ def test_a_system_prompt_that_changed_although_no_turn_set_one_was_not_triggered
         assert is_explained(before, set_by_a_turn) == ("system_changed", True)
 
 
-def test_a_library_that_changed_although_nothing_was_attached_or_dropped_was_not_triggered() -> None:
+def test_unexplained_library_change_has_no_trigger() -> None:
     known, other = note("a.md", "A"), note("b.md", "B")
     for layout in (LayoutMode.LIBRARY, LayoutMode.IN_PLACE):
         _, before, now = two_prompts(
@@ -279,13 +279,13 @@ def test_models_and_tools_that_changed_by_themselves_were_not_triggered() -> Non
     assert is_explained(before, replace(now, tools=(tool,))) == ("tools_changed", False)
 
 
-def test_what_the_turn_before_attached_explains_that_the_library_takes_it_in() -> None:
+def test_attachment_of_previous_turn_explains_promotion() -> None:
     before, now = two_prompts(LayoutMode.LIBRARY, Turn(text="one", attached=(note("a.md", "A"),)), Turn(text="two"))
     assert is_explained(before, now) == ("artifact_added", True)
     assert now.triggers == frozenset()
 
 
-def test_what_a_turn_does_is_on_its_prompt() -> None:
+def test_prompt_lists_triggers_of_turn() -> None:
     done = Turn(text="two", system=SYSTEM, model="b", drop=("a.md",), fold=True)
     _, now = two_prompts(LayoutMode.IN_PLACE, Turn(text="one", model="a"), done)
     assert now.triggers == {
@@ -298,6 +298,6 @@ def test_what_a_turn_does_is_on_its_prompt() -> None:
     assert same.triggers == frozenset()
 
 
-def test_bytes_that_another_renderer_sent_are_moved_by_it_alone() -> None:
+def test_other_renderer_version_explains_change() -> None:
     before, now = two_prompts(LayoutMode.IN_PLACE, Turn(text="one"), Turn(text="two"))
     assert is_explained(replace(before, renderer_version=now.renderer_version - 1), now) == ("renderer_changed", True)

@@ -52,7 +52,7 @@ def test_a_prompt_renders_once(terms: TurnSettings) -> None:
 
 
 @BOTH
-def test_every_segment_stands_in_the_message_it_names(terms: TurnSettings) -> None:
+def test_every_segment_is_in_the_message_it_names(terms: TurnSettings) -> None:
     prompt = prompt_of(story_of(terms))
     segments = [segment for layer in LayerId for segment in prompt.segments(layer)]
     assert {segment.id for segment in segments} >= {"base", "a.md", "b.md"}
@@ -63,7 +63,7 @@ def test_every_segment_stands_in_the_message_it_names(terms: TurnSettings) -> No
 
 
 @BOTH
-def test_the_library_is_what_earlier_turns_attached_wherever_it_stands(terms: TurnSettings) -> None:
+def test_library_lists_earlier_attachments_wherever_placed(terms: TurnSettings) -> None:
     prompt = prompt_of(story_of(terms))
     (entry,) = prompt.placed_library
     assert (entry.artifact.id, entry.segment) == ("a.md", prompt.segments(LayerId.L2)[0])
@@ -72,7 +72,7 @@ def test_the_library_is_what_earlier_turns_attached_wherever_it_stands(terms: Tu
     assert prompt.unlayered_artifacts == ()
 
 
-def test_nothing_that_was_typed_alone_is_rendered_again() -> None:
+def test_typed_text_is_not_rendered_again() -> None:
     prompt = pending_prompt(story_of(IN_PLACE).open(NOW))
     assert prompt.question is prompt.user.message
     assert prompt.message_id == prompt.user.id
@@ -85,7 +85,7 @@ def test_without_a_system_message_the_talk_begins_at_once() -> None:
 
 
 @pytest.mark.parametrize("history", [HistoryMode.WINDOW, HistoryMode.STRIP])
-def test_the_opening_says_how_much_a_history_mode_hides(history: HistoryMode) -> None:
+def test_preamble_counts_hidden_messages(history: HistoryMode) -> None:
     story = story_of(TurnSettings(history=history, history_turns=1), turns=4)
     prompt = pending_prompt(story.open(NOW))
     assert prompt.history.hidden_turns == 3
@@ -109,7 +109,7 @@ def test_an_opening_of_a_compaction_and_of_a_mode_are_one() -> None:
     assert sum("<left_out>" in message.text for message in prompt.messages[1:]) == 1
 
 
-def test_a_system_message_is_l1_then_the_library_and_says_what_each_piece_weighs() -> None:
+def test_system_message_is_l1_then_library_with_piece_counts() -> None:
     shelf = [place_in_library(note("a.md", "A"), form=ArtifactForm.FULL, count=QUARTERS.count)]
     system = make_layer(LayerId.L1, segments=(), pieces=("Be brief.",), tokens=3)
     message = render_system_message(system, shelf, count=QUARTERS.count)
@@ -122,7 +122,7 @@ def test_a_system_message_is_l1_then_the_library_and_says_what_each_piece_weighs
     assert bare.text == "Be brief."
 
 
-def test_an_empty_l1_sends_the_library_alone_and_nothing_sends_nothing() -> None:
+def test_empty_l1_sends_library_only_or_nothing() -> None:
     shelf = [place_in_library(note("a.md", "A"), form=ArtifactForm.FULL, count=QUARTERS.count)]
     message = render_system_message(EMPTY, shelf, count=QUARTERS.count)
     assert message is not None
@@ -133,14 +133,14 @@ def test_an_empty_l1_sends_the_library_alone_and_nothing_sends_nothing() -> None
     assert not has_system_message(SystemParts(typed_instructions="Use {[[a]]}."), {})
 
 
-def test_a_question_is_labelled_only_where_something_stands_before_it() -> None:
+def test_question_is_labelled_only_after_blocks() -> None:
     assert render_user_message([], ["why?"], (), count=QUARTERS.count).pieces == ("why?",)
     message = render_user_message(["block\n"], ["why?"], (), count=QUARTERS.count)
     assert message.text == f"block\n{QUERY_LABEL}why?"
     assert message.tokens == QUARTERS.count("block\n") + QUARTERS.count(f"{QUERY_LABEL}why?")
 
 
-def test_blocks_before_a_message_are_told_from_it_by_one_label() -> None:
+def test_blocks_and_message_are_separated_by_one_label() -> None:
     alone = Message(role=Role.USER, pieces=("why?",), tokens=1, piece_token_counts=(1,))
     headed = prepend_blocks(alone, ["block\n"], count=QUARTERS.count)
     assert headed.text == f"block\n{QUERY_LABEL}why?"
@@ -150,7 +150,7 @@ def test_blocks_before_a_message_are_told_from_it_by_one_label() -> None:
     assert labelled.role is Role.USER
 
 
-def test_a_prompt_shows_neither_texts_nor_the_whole_state_when_it_is_printed() -> None:
+def test_repr_of_prompt_omits_texts_and_state() -> None:
     story = story_of(IN_PLACE).say("two?", "two.", FOLDING)
     shown = repr(pending_prompt(story.open(NOW)))
     assert "library=" not in shown

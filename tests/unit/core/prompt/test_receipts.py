@@ -37,7 +37,7 @@ def message_ids(exchange: HistoryTurn) -> tuple[str, ...]:
     return tuple(message.id for message in exchange.messages)
 
 
-def test_a_turn_with_a_pinned_message_stays_whatever_a_receipt_says() -> None:
+def test_turn_with_pinned_message_is_kept() -> None:
     told = story()
     two, three = told.state.history.turns[1:3]
     step = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=(*message_ids(two), *message_ids(three)))
@@ -53,7 +53,7 @@ def test_a_turn_leaves_whole() -> None:
     assert messages == 2
 
 
-def test_a_reply_whose_question_left_joins_the_reply_before_it_after_a_blank_line() -> None:
+def test_reply_of_removed_question_joins_previous_reply() -> None:
     told = story()
     left, messages, _ = remove(told, told.state.history.turns[1].question.id)
     assert [turn.question.text for turn in left] == ["one?", "three?", "four?"]
@@ -84,12 +84,12 @@ def test_the_first_question_does_not_go_alone() -> None:
     assert remove(told, told.state.history.turns[0].question.id) == remove(told)
 
 
-def test_an_answer_does_not_go_without_its_question() -> None:
+def test_reply_alone_is_not_removed() -> None:
     told = story()
     assert remove(told, told.state.history.turns[1].reply.id) == remove(told)
 
 
-def test_a_turn_that_took_in_a_reply_leaves_with_it_or_not_at_all() -> None:
+def test_joined_turn_is_removed_completely_or_not_at_all() -> None:
     told = story()
     joined, _, _ = remove(told, told.state.history.turns[1].question.id)
     history = replace(told.state.history, turns=SharedSequence(joined))
@@ -101,7 +101,7 @@ def test_a_turn_that_took_in_a_reply_leaves_with_it_or_not_at_all() -> None:
     assert messages == 3
 
 
-def test_ids_that_are_not_there_are_passed_over() -> None:
+def test_unknown_ids_are_ignored() -> None:
     told = story()
     assert remove(told, "nothing", "there") == (tuple(told.state.history.turns), 0, 0)
 
@@ -128,7 +128,7 @@ def receipt_of(*steps: CompactionStep) -> CompactionReceipt:
 
 
 @BOTH
-def test_a_receipt_begins_an_epoch_and_says_what_it_came_to(terms: TurnSettings) -> None:
+def test_receipt_starts_epoch_and_records_total(terms: TurnSettings) -> None:
     told = worked(terms)
     after = apply_receipt(told.state, receipt_of(), terms, tokenizer=QUARTERS)
     assert after.epoch == told.state.epoch + 1
@@ -148,7 +148,7 @@ def test_a_receipt_begins_an_epoch_and_says_what_it_came_to(terms: TurnSettings)
         (("chitchat", "preview", "handle"), "preview"),
     ],
 )
-def test_what_moved_is_named_after_the_step_that_moved_the_earliest_bytes(names: tuple[str, ...], moved: str) -> None:
+def test_cause_is_step_that_moved_earliest_bytes(names: tuple[str, ...], moved: str) -> None:
     steps = [CompactionStep(name=CompactionStepName(name), removed=()) for name in names]
     assert apply_receipt(worked().state, receipt_of(*steps), IN_PLACE, tokenizer=QUARTERS).compaction_step == moved
 
@@ -157,7 +157,7 @@ def test_what_moved_is_named_after_the_step_that_moved_the_earliest_bytes(names:
     ("name", "form"),
     [(CompactionStepName.PREVIEW, ArtifactForm.PREVIEW), (CompactionStepName.HANDLE, ArtifactForm.HANDLE)],
 )
-def test_an_entry_made_smaller_stands_so_and_is_remembered_so(name: CompactionStepName, form: ArtifactForm) -> None:
+def test_shrunk_entry_is_placed_and_remembered(name: CompactionStepName, form: ArtifactForm) -> None:
     told = worked()
     folded = fold_for_receipt(told.state, IN_PLACE, QUARTERS)
     after = apply_step(folded, CompactionStep(name=name, removed=("a.md", "nowhere.md")), QUARTERS)
@@ -170,7 +170,7 @@ def test_an_entry_made_smaller_stands_so_and_is_remembered_so(name: CompactionSt
     ]
 
 
-def test_what_instructions_drew_in_is_shelved_once_they_no_longer_do_after_something_was_made_smaller() -> None:
+def test_formerly_inlined_note_enters_library_after_compaction() -> None:
     drawn, other = note("drawn.md", "Write plainly."), note("other.md", "# Head\n\n" + "A long text. " * 400)
     system = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[drawn]]}")
     for turn_settings in (IN_PLACE, LIBRARY):
@@ -181,7 +181,7 @@ def test_what_instructions_drew_in_is_shelved_once_they_no_longer_do_after_somet
         assert [one.id for one in told.ask(without).segments(LayerId.L2)] == ["drawn.md", "other.md"]
 
 
-def test_a_compaction_keeps_tool_results_of_the_epoch_unless_it_names_them() -> None:
+def test_compaction_keeps_unnamed_tool_results() -> None:
     told = worked()
     found = result("x", "found " * 80)
     kept = apply_receipt(told.state, receipt_of(), IN_PLACE, tokenizer=QUARTERS)
@@ -196,7 +196,7 @@ def test_a_compaction_keeps_tool_results_of_the_epoch_unless_it_names_them() -> 
     assert [one.placed[found.id].place for one in (kept, cut)] == ["message:1", "message:1"]
 
 
-def test_of_two_results_in_a_question_only_the_one_that_is_named_is_cut() -> None:
+def test_only_named_result_of_question_is_cut() -> None:
     one, other = result("x", "found " * 80), result("y", "found " * 90)
     told = Story().say("one?", "one.", attaching(one, other)).say("two?", "two.")
     cut = CompactionStep(name=CompactionStepName.TOOL_RESULTS, removed=(one.id,))
@@ -204,7 +204,7 @@ def test_of_two_results_in_a_question_only_the_one_that_is_named_is_cut() -> Non
     assert [after.placed[found.id].form for found in (one, other)] == [ArtifactForm.HANDLE, ArtifactForm.FULL]
 
 
-def test_a_result_whose_turn_left_stands_nowhere() -> None:
+def test_result_of_removed_turn_is_not_placed() -> None:
     told = worked()
     gone = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=message_ids(told.state.history.turns[0]))
     after = apply_receipt(told.state, receipt_of(gone), IN_PLACE, tokenizer=QUARTERS)
@@ -213,13 +213,13 @@ def test_a_result_whose_turn_left_stands_nowhere() -> None:
     assert (after.history.message_count, after.history.preamble.removed_messages) == (4, 2)
 
 
-def test_settling_changes_nothing_that_stands_where_it_says() -> None:
+def test_recompute_positions_is_idempotent() -> None:
     told = worked()
     after = apply_receipt(told.state, receipt_of(), IN_PLACE, tokenizer=QUARTERS)
     assert recompute_positions(after, IN_PLACE, QUARTERS) == after
 
 
-def test_a_reply_that_says_nothing_leaves_no_line() -> None:
+def test_empty_reply_leaves_no_line() -> None:
     told = Story().say("one?", "").say("two?", "two.")
     empty, said = (turn.reply.id for turn in told.state.history.turns)
     step = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=(empty, said))
@@ -228,7 +228,7 @@ def test_a_reply_that_says_nothing_leaves_no_line() -> None:
     assert second.reply.text not in ("", "two.")
 
 
-def test_a_block_stands_in_for_what_left_and_keeps_what_it_tells() -> None:
+def test_placeholder_replaces_removed_turns_with_content() -> None:
     told = worked()
     gone = message_ids(told.state.history.turns[0])
     step = CompactionStep(name=CompactionStepName.SUMMARY, removed=gone, text="a block", content="what it tells")

@@ -63,7 +63,7 @@ def texts(state: PromptState) -> list[str]:
         Turn(text="odd"),
     ],
 )
-def test_turns_that_only_talk_are_told_together_as_each_of_them_would_be(odd: Turn, terms: TurnSettings) -> None:
+def test_plain_turns_replay_together_like_singly(odd: Turn, terms: TurnSettings) -> None:
     plain = [Turn(text=f"q{number}", reply=f"a{number}") for number in range(3)]
     turns = [replace(turn, turn_settings=terms) for turn in (*plain, odd, *plain, odd, *plain)]
     each, together = go(NEW, *turns, terms=terms), replay_turns(NEW, turns, choose_layout, tokenizer=QUARTERS)
@@ -83,7 +83,7 @@ def test_turns_that_only_talk_are_told_together_as_each_of_them_would_be(odd: Tu
     ids=["sticky", "preview", "window", "strip"],
 )
 @BOTH
-def test_a_past_is_told_as_it_was_under_whatever_terms(terms: TurnSettings, under: TurnSettings) -> None:
+def test_history_replays_the_same_under_any_settings(terms: TurnSettings, under: TurnSettings) -> None:
     other = replace(under, layout=terms.layout)
     plain = [Turn(text=f"q{number}", reply=f"a{number}") for number in range(3)]
     brings = Turn(text="see", reply="yes", attached=(note("a.md", "A\n\n" + "long " * 2_000),))
@@ -99,7 +99,7 @@ def test_a_past_is_told_as_it_was_under_whatever_terms(terms: TurnSettings, unde
     assert texts(together) == texts(each)
 
 
-def test_a_planner_is_asked_again_where_terms_change_or_something_came_along() -> None:
+def test_planner_runs_again_after_setting_or_attachment_changes() -> None:
     asked: list[str] = []
 
     def note_place(state: PromptState, turn: Turn) -> LayoutPlan:
@@ -178,7 +178,7 @@ def join(turns: list[Turn]) -> list[Turn | TurnBatch]:
 
 
 @given(st.sampled_from((AUTO, LIBRARY, IN_PLACE)).flatmap(pasts))
-def test_a_past_told_in_runs_is_the_one_that_was_walked_turn_by_turn(turns: list[Turn]) -> None:
+def test_batched_replay_equals_single_replay(turns: list[Turn]) -> None:
     each = NEW
     for turn in turns:
         each = advance(each, turn, choose_layout, tokenizer=QUARTERS)
@@ -189,7 +189,7 @@ def test_a_past_told_in_runs_is_the_one_that_was_walked_turn_by_turn(turns: list
 
 
 @pytest.mark.parametrize("terms", [AUTO, LIBRARY, IN_PLACE], ids=["auto", "library", "in_place"])
-def test_a_past_that_only_brings_notes_along_is_not_walked_turn_by_turn(terms: TurnSettings) -> None:
+def test_history_with_notes_only_is_replayed_in_batches(terms: TurnSettings) -> None:
     asked: list[str] = []
 
     def note_place(state: PromptState, turn: Turn) -> LayoutPlan:
@@ -255,7 +255,7 @@ def compacted_pasts(draw: st.DrawFn, terms: TurnSettings) -> list[Turn]:
 
 
 @given(st.sampled_from((AUTO, LIBRARY, IN_PLACE)).flatmap(compacted_pasts))
-def test_a_compacted_past_told_in_runs_is_the_one_that_was_walked_turn_by_turn(turns: list[Turn]) -> None:
+def test_batched_replay_of_compacted_history_equals_single(turns: list[Turn]) -> None:
     each = NEW
     for turn in turns:
         each = advance(each, turn, choose_layout, tokenizer=QUARTERS)
@@ -282,7 +282,7 @@ def talk_under(
 
 
 @pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
-def test_outlines_that_a_later_compaction_takes_out_are_not_missed(terms: TurnSettings) -> None:
+def test_outlines_removed_by_later_compaction_are_not_needed(terms: TurnSettings) -> None:
     replies = [f"{number}a" for number in range(12)]
     outlined = CompactionStep(
         name=CompactionStepName.REPLIES, removed=tuple(replies[:6]), outlines=tuple(f"Gist {at}" for at in range(6))
@@ -305,7 +305,7 @@ def test_outlines_that_a_later_compaction_takes_out_are_not_missed(terms: TurnSe
     }
 
 
-def test_nothing_is_made_of_replies_that_a_later_step_takes_out() -> None:
+def test_replies_removed_by_later_step_are_not_outlined() -> None:
     outlined = CompactionStep(name=CompactionStepName.REPLIES, removed=("0a", "1a", "2a", "3a"), outlines=("Gist",) * 4)
     lines = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=("0a", "1a", "2a"))
     gone = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=("0q", "0a", "1a"))
@@ -344,9 +344,7 @@ STEPS = st.builds(
     named=st.booleans(),
     chain=st.sampled_from([1, 2]),
 )
-def test_whatever_was_compacted_is_told_as_it_was(
-    *, steps: list[list[CompactionStep]], named: bool, chain: int
-) -> None:
+def test_any_compacted_history_replays_the_same(*, steps: list[list[CompactionStep]], named: bool, chain: int) -> None:
     compacted = {
         at: (replace(compact(at, *some), chain_version=chain),) for at, some in zip((7, 9, 10), steps, strict=True)
     }

@@ -10,7 +10,7 @@ from lamella.core.values import replace
 WISH = "From now on always answer in French."
 
 
-def test_a_wish_of_a_hidden_turn_stands_before_those_that_are_shown_and_is_counted() -> None:
+def test_rule_of_hidden_turn_precedes_shown_turns_and_is_counted() -> None:
     story = Story(terms=replace(IN_PLACE, history=HistoryMode.WINDOW, history_turns=1))
     for text in (WISH, "two?", "three?"):
         story.say(text, "yes")
@@ -24,7 +24,7 @@ def test_a_wish_of_a_hidden_turn_stands_before_those_that_are_shown_and_is_count
     assert again.history.rules is prompt.history.rules
 
 
-def test_where_every_turn_is_shown_a_wish_is_not_told_twice() -> None:
+def test_rule_is_not_repeated_if_all_turns_are_shown() -> None:
     story = Story()
     for text in (WISH, "two?", "three?"):
         story.say(text, "yes")

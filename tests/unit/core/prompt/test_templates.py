@@ -45,12 +45,12 @@ def note(path: str, title: str = "") -> Artifact:
         ("{}", TemplateKind.SELECTION, ""),
     ],
 )
-def test_a_token_is_read_as_what_it_names(token: str, kind: TemplateKind, name: str) -> None:
+def test_template_token_is_parsed(token: str, kind: TemplateKind, name: str) -> None:
     assert find_templates(f"see {token}.") == (Template(kind=kind, name=name, token=token),)
 
 
 @pytest.mark.parametrize("text", ["no braces", "{ open", "close }", "{two\nlines}", "{{"])
-def test_what_is_no_pair_of_braces_on_a_line_is_no_template(text: str) -> None:
+def test_unpaired_braces_are_not_template(text: str) -> None:
     assert find_templates(text) == ()
 
 
@@ -58,7 +58,7 @@ def test_of_nested_braces_only_the_inner_pair_can_be_a_template() -> None:
     assert [template.token for template in find_templates("{{activeNote}}")] == ["{activeNote}"]
 
 
-def test_a_typed_token_becomes_the_id_in_quotes_and_what_it_names_is_attached() -> None:
+def test_template_becomes_quoted_id_and_attaches_note() -> None:
     expanded = expand_typed_text(
         "Sum up {[[a]]}!", lambda _: Resolution(id="docs/a.md", artifacts=(note("docs/a.md"),))
     )
@@ -66,7 +66,7 @@ def test_a_typed_token_becomes_the_id_in_quotes_and_what_it_names_is_attached() 
     assert [artifact.id for artifact in expanded.artifacts] == ["docs/a.md"]
 
 
-def test_a_token_that_names_nothing_stays_as_typed_and_says_why() -> None:
+def test_unresolved_template_is_literal_with_warning() -> None:
     expanded = expand_typed_text(
         "f = {x} {[[y]]}", lambda t: Resolution(reason="no such note.") if "[[" in t.token else Resolution()
     )
@@ -75,7 +75,7 @@ def test_a_token_that_names_nothing_stays_as_typed_and_says_why() -> None:
     assert expanded.artifacts == ()
 
 
-def test_braces_around_nothing_but_white_space_and_dots_are_not_looked_up() -> None:
+def test_blank_braces_are_not_resolved() -> None:
     typed = "f() { } {.} {./} { .. }"
     assert expand_typed_text(typed, lambda _: Resolution(id="the whole vault")).text == typed
 

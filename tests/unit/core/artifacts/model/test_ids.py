@@ -48,7 +48,7 @@ def name_of(kind: ArtifactKind, text: str = "text", **source: object) -> str:
 
 @pytest.mark.parametrize("kind", FILES)
 @pytest.mark.parametrize("path", STRANGE)
-def test_a_file_is_named_by_its_path_whatever_characters_it_has(kind: ArtifactKind, path: str) -> None:
+def test_file_id_is_its_path(kind: ArtifactKind, path: str) -> None:
     assert name_of(kind, path=path) == path
 
 
@@ -57,7 +57,7 @@ def test_a_note_and_the_active_note_of_one_path_share_their_id() -> None:
 
 
 @pytest.mark.parametrize("path", ["./docs/a.md", "docs//a.md", "docs/./a.md", "docs/a.md/"])
-def test_a_path_written_in_another_way_is_the_same_id(path: str) -> None:
+def test_equivalent_paths_have_same_id(path: str) -> None:
     assert name_of(ArtifactKind.NOTE, path=path) == "docs/a.md"
 
 
@@ -69,7 +69,7 @@ def test_a_path_that_names_no_file_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize("kind", PAGES)
-def test_a_page_is_named_by_its_url_as_given(kind: ArtifactKind) -> None:
+def test_page_id_is_its_url(kind: ArtifactKind) -> None:
     assert name_of(kind, url="https://Example.org/a?b=1&c=2") == "https://Example.org/a?b=1&c=2"
 
 
@@ -85,18 +85,18 @@ def test_a_page_is_named_by_its_url_as_given(kind: ArtifactKind) -> None:
         ("https://e.org/d.pdf#page=4", "https://e.org/d.pdf#page=4"),
     ],
 )
-def test_a_fragment_stays_only_where_it_selects_content(url: str, expected: str) -> None:
+def test_fragment_is_kept_only_if_it_selects_content(url: str, expected: str) -> None:
     assert name_of(ArtifactKind.URL, url=url) == expected
 
 
-def test_a_dataview_is_named_by_its_note_and_its_query() -> None:
+def test_dataview_id_has_note_and_query() -> None:
     one = name_of(ArtifactKind.DATAVIEW, path="a.md", query="LIST", text="x")
     assert one.startswith("a.md#dataview:")
     assert one == name_of(ArtifactKind.DATAVIEW, path="a.md", query="LIST", text="another result")
     assert one != name_of(ArtifactKind.DATAVIEW, path="a.md", query="TABLE", text="x")
 
 
-def test_a_selection_is_named_by_its_place_and_its_text() -> None:
+def test_selection_id_has_place_and_text() -> None:
     one = name_of(ArtifactKind.SELECTED_TEXT, path="a.md", lines=(10, 20), text="first")
     assert one.startswith("a.md#L10-L20:")
     assert one != name_of(ArtifactKind.SELECTED_TEXT, path="a.md", lines=(10, 20), text="second")
@@ -107,11 +107,11 @@ def test_two_selections_without_lines_never_share_an_id() -> None:
     assert len(ids) == 3
 
 
-def test_a_web_selection_keeps_its_url() -> None:
+def test_web_selection_id_has_url() -> None:
     assert name_of(ArtifactKind.WEB_SELECTION, url="https://e.org/x", text="t").startswith("https://e.org/x#selection:")
 
 
-def test_a_tool_result_is_named_by_tool_arguments_and_output() -> None:
+def test_tool_result_id_depends_on_tool_arguments_and_output() -> None:
     def result(arguments: dict[str, object], output: str) -> str:
         return make_tool_result("search", arguments=arguments, output=output).id
 
@@ -120,12 +120,12 @@ def test_a_tool_result_is_named_by_tool_arguments_and_output() -> None:
     assert result({}, "x").startswith("tool:search:")
 
 
-def test_an_unknown_block_is_named_by_the_sha256_of_its_content() -> None:
+def test_unknown_block_id_is_sha256_of_content() -> None:
     expected = "unparsed:7ebfa7b4598d947f61e1596351e1f4e89615e37df458a22e276a98e6a956ec7f"
     assert name_of(ArtifactKind.UNKNOWN, text="<odd>block</odd>") == expected
 
 
-def test_an_image_is_named_by_the_hash_of_its_bytes() -> None:
+def test_image_id_is_hash_of_bytes() -> None:
     image = make_image_data(b"bytes", media_type="image/png", width=1, height=1)
     assert make_image_artifact(image, path="a.png").id == make_image_artifact(image, path="b.png").id == image.hash
 
@@ -140,13 +140,13 @@ def test_an_image_is_named_by_the_hash_of_its_bytes() -> None:
         (ArtifactKind.TOOL, "name"),
     ],
 )
-def test_an_artifact_without_what_its_id_needs_is_refused_with_a_hint(kind: ArtifactKind, missing: str) -> None:
+def test_missing_id_part_is_refused_with_hint(kind: ArtifactKind, missing: str) -> None:
     with pytest.raises(ArtifactError, match=r"has no|neither") as caught:
         name_of(kind, **({"path": "a.md"} if kind is ArtifactKind.DATAVIEW else {}))
     assert missing in caught.value.hint
 
 
-def test_an_absolute_path_stays_one() -> None:
+def test_absolute_path_stays_absolute() -> None:
     assert path_id(ArtifactSource(path="/etc//hosts"), "") == "/etc/hosts"
     assert path_id(ArtifactSource(path="./a/./b.md"), "") == "a/b.md"
 
@@ -167,13 +167,13 @@ def test_a_path_that_only_begins_like_one_is_a_path(path: str) -> None:
     assert path_id(ArtifactSource(path=path), "") == path
 
 
-def test_a_long_path_is_told_by_its_beginning() -> None:
+def test_long_path_is_truncated_in_error() -> None:
     with pytest.raises(ArtifactError) as caught:
         path_id(ArtifactSource(path=f"sha256:{'f' * 64}"), "")
     assert f"'sha256:{'f' * 33}'" in caught.value.message
 
 
-def test_rules_give_place_mark_and_short_hash_exactly() -> None:
+def test_id_rules_give_exact_forms() -> None:
     assert url_id(ArtifactSource(url="https://e.org/a#b#/c"), "") == "https://e.org/a"
     assert dataview_id(ArtifactSource(path="a.md", query="LIST"), "x") == f"a.md#dataview:{short_hash('LIST')}"
     assert selection_id(ArtifactSource(path="./a.md", lines=(3, 3)), "x") == f"a.md#L3-L3:{short_hash('x')}"
@@ -187,7 +187,7 @@ def test_rules_give_place_mark_and_short_hash_exactly() -> None:
 
 
 @pytest.mark.parametrize("tag", ["project", "#project", "##project"])
-def test_a_tag_is_named_with_one_hash_sign(tag: str) -> None:
+def test_tag_id_has_one_hash_sign(tag: str) -> None:
     assert tag_id(ArtifactSource(query=tag), "") == "#project"
 
 
@@ -205,20 +205,20 @@ def test_lines_that_are_not_first_and_last_from_one_are_refused(lines: tuple[int
     assert selection_id(ArtifactSource(path="a.md", lines=(1, 1)), "x").startswith("a.md#L1-L1:")
 
 
-def test_an_instruction_is_named_by_what_it_tells_how_to_do() -> None:
+def test_instruction_id_is_its_task() -> None:
     assert name_of(ArtifactKind.INSTRUCTION, "one", path="explain") == "instruction:explain"
     with pytest.raises(ArtifactError, match="An instruction has no name"):
         name_of(ArtifactKind.INSTRUCTION, path=" ")
 
 
-def test_a_passage_is_named_by_its_file_and_its_place_whatever_it_says() -> None:
+def test_passage_id_is_file_and_place() -> None:
     assert name_of(ArtifactKind.PASSAGE, path="a.md", place="Costs#May~1") == "a.md#passage:Costs#May~1"
     assert name_of(ArtifactKind.PASSAGE, "one", path="a.md", place="Costs") == name_of(
         ArtifactKind.PASSAGE, "other", path="./a.md", place="Costs"
     )
 
 
-def test_a_passage_below_no_heading_is_not_named_as_its_file() -> None:
+def test_passage_without_heading_has_own_id() -> None:
     assert passage_id(ArtifactSource(path="a.md"), "") == "a.md#passage:~0"
 
 
@@ -228,6 +228,6 @@ def test_a_passage_below_an_endless_heading_has_an_id_that_can_be_read() -> None
     assert len(one) < 300
 
 
-def test_a_codebase_is_named_by_its_folder_whatever_is_asked_of_it() -> None:
+def test_codebase_id_is_its_folder() -> None:
     names = [codebase_id(ArtifactSource(path=path, query=query), "") for path, query in (("src/", "a"), ("./src", "b"))]
     assert names == ["codebase:src", "codebase:src"]

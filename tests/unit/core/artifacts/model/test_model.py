@@ -18,12 +18,12 @@ def test_trust_and_policy_are_stored_under_names_that_do_not_change() -> None:
     assert [policy.value for policy in AttachmentPolicy] == ["follow", "snapshot", "pin"]
 
 
-def test_a_source_is_nothing_but_what_is_said_of_it() -> None:
+def test_empty_source_has_no_fields() -> None:
     nothing = ArtifactSource(path=None, url=None, query=None, lines=None, tool=None, arguments=None, via=None)
     assert nothing == ArtifactSource()
 
 
-def test_the_text_of_an_artifact_and_the_bytes_of_a_picture_are_not_printed() -> None:
+def test_repr_omits_artifact_text_and_image_bytes() -> None:
     artifact = make_artifact(ArtifactKind.NOTE, text="secret text", source=ArtifactSource(path="a.md"))
     assert "secret" not in repr(replace(artifact, condensed="secret summary"))
     assert "a.md" in repr(artifact)

@@ -33,7 +33,7 @@ def shop() -> Shop:
     return Shop()
 
 
-def test_all_of_them_are_read_when_one_is_asked_for_and_only_once(shop: Shop) -> None:
+def test_lazy_artifacts_are_all_read_once_on_first_use(shop: Shop) -> None:
     first, second = shop.give()
     assert (first.id, first.hash, first.title) == (NOTES[0].id, NOTES[0].hash, NOTES[0].title)
     assert shop.asked == []
@@ -41,7 +41,7 @@ def test_all_of_them_are_read_when_one_is_asked_for_and_only_once(shop: Shop) ->
     assert shop.asked == [[one.hash for one in NOTES]]
 
 
-def test_one_is_what_it_would_be_with_its_text(shop: Shop) -> None:
+def test_lazy_artifact_equals_loaded_one(shop: Shop) -> None:
     for one, plain in zip(shop.give(), NOTES, strict=True):
         assert one == plain
         assert plain == one
@@ -62,7 +62,7 @@ def test_one_is_what_it_would_be_with_its_text(shop: Shop) -> None:
     assert first != replace(first, text="On")
 
 
-def test_one_that_is_changed_is_read_as_late_and_one_with_another_text_has_that(shop: Shop) -> None:
+def test_changed_lazy_artifact_stays_lazy_unless_text_is_given(shop: Shop) -> None:
     [one, _] = shop.give()
     pinned = replace(one, policy=AttachmentPolicy.PIN)
     assert (pinned.policy, shop.asked) == (AttachmentPolicy.PIN, [])

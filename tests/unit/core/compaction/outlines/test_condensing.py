@@ -41,7 +41,7 @@ def answers(turn: Turn, text: str = "It was told.") -> dict[str, SummaryResult]:
     return {request.key: SummaryResult(text=text) for request in condense(turn, {})[1]}
 
 
-def test_a_long_text_is_asked_for_in_parts_that_can_be_read_and_that_end_with_their_lines() -> None:
+def test_long_text_is_requested_in_parts_ending_with_lines() -> None:
     asked = attaching(LONG)
     turn, needs = condense(asked, {})
     assert turn.attached == (LONG,)
@@ -62,12 +62,12 @@ def test_a_long_text_is_asked_for_in_parts_that_can_be_read_and_that_end_with_th
     ]
 
 
-def test_a_text_without_lines_is_cut_where_a_part_is_full() -> None:
+def test_text_without_lines_is_cut_at_part_size() -> None:
     _, needs = condense(attaching(note("long.md", "x" * 1_600)), {})
     assert [part.strip() for part in read_parts(needs)] == ["x" * 400] * 4
 
 
-def test_a_part_that_is_denser_than_the_rest_is_cut_until_it_can_be_read() -> None:
+def test_denser_part_is_cut_to_readable_size() -> None:
     dense = replace(QUARTERS, count=lambda text: text.count("x"))
     text = "x" * 300 + " " * 700
     _, needs = condense(attaching(note("long.md", text)), {}, story(measure=dense))
@@ -77,7 +77,7 @@ def test_a_part_that_is_denser_than_the_rest_is_cut_until_it_can_be_read() -> No
     assert sum(part.count("x") for part in found) == 300
 
 
-def test_with_its_answers_it_stands_as_a_summary_with_its_exact_words_and_that_is_said() -> None:
+def test_condensed_text_has_summaries_exact_terms_and_warning() -> None:
     turn = attaching(note("long.md", f"See src/app.py.\n{TEXT}"))
     made, needs = condense(turn, answers(turn))
     assert needs == []
@@ -89,13 +89,13 @@ def test_with_its_answers_it_stands_as_a_summary_with_its_exact_words_and_that_i
     assert replace(condensed, condensed=None) == turn.attached[0]
 
 
-def test_without_exact_words_the_summary_stands_alone() -> None:
+def test_condensed_text_without_exact_terms_is_summary_only() -> None:
     turn = attaching(note("long.md", "word " * 320))
     (condensed,) = condense(turn, answers(turn))[0].attached
     assert condensed.condensed == "\n\n".join(["It was told."] * 4)
 
 
-def test_a_part_without_an_answer_that_may_stand_leaves_the_text_whole() -> None:
+def test_part_without_valid_summary_keeps_full_text() -> None:
     turn = attaching(LONG)
     made, needs = condense(turn, answers(turn, "word " * 60))
     assert (made, needs) == (story().bind(turn), [])
@@ -103,7 +103,7 @@ def test_a_part_without_an_answer_that_may_stand_leaves_the_text_whole() -> None
     assert condense(turn, failed)[0] == story().bind(turn)
 
 
-def test_of_two_long_texts_the_one_without_an_answer_is_said_to_have_none() -> None:
+def test_unsummarized_text_of_two_is_reported() -> None:
     other = note("other.md", TEXT.replace("line", "word"))
     both = attaching(LONG, other)
     given = {**{key: SummaryResult(failure="no answer") for key in answers(both)}, **answers(attaching(LONG))}
@@ -112,7 +112,7 @@ def test_of_two_long_texts_the_one_without_an_answer_is_said_to_have_none() -> N
     assert made.warnings[1] == "other.md could not be summarised: no answer"
 
 
-def test_what_was_condensed_in_an_earlier_turn_is_not_asked_for_again() -> None:
+def test_condensed_text_of_earlier_turn_is_reused() -> None:
     turn, told = attaching(LONG), story()
     made, _ = condense(turn, answers(turn))
     told.say("one", "yes", made).say("two", "yes", replace(turn, text="two", attached=(), drop=()))
@@ -123,7 +123,7 @@ def test_what_was_condensed_in_an_earlier_turn_is_not_asked_for_again() -> None:
     assert condense(changed, {}, told)[1] != []
 
 
-def test_what_is_short_pinned_cited_or_given_by_a_tool_stands_as_it_is() -> None:
+def test_short_pinned_cited_and_tool_texts_are_not_condensed() -> None:
     pinned = note("pinned.md", TEXT, policy=AttachmentPolicy.PIN)
     for whole in (pinned, selection("cited.md", TEXT), result("x", TEXT)):
         turn = attaching(whole)
@@ -132,7 +132,7 @@ def test_what_is_short_pinned_cited_or_given_by_a_tool_stands_as_it_is() -> None
     assert condense(short, {})[1] == []
 
 
-def test_a_turn_is_as_it_was_where_it_is_short_enough_or_nobody_summarises() -> None:
+def test_turn_is_unchanged_if_short_or_without_summarizer() -> None:
     turn = attaching(LONG)
     assert condense(turn, None) == (story().bind(turn), [])
     # 50 of 100 tokens are its own: up to that, other things than what is attached now make room.

@@ -22,7 +22,7 @@ def named(turn: Turn, *, only: set[str] | None = None) -> Turn:
     return stub_attachments(story.bind(turn), story.open(turn), only_ids=only)
 
 
-def test_what_fits_alone_is_not_too_large() -> None:
+def test_turn_that_fits_alone_is_not_outlined() -> None:
     story = Story(make_rules(budget=BUDGET))
     turn = attaching(note("a.md", "words " * 400))
     assert not exceeds_hard_threshold(story.open(turn), BUDGET)
@@ -30,7 +30,7 @@ def test_what_fits_alone_is_not_too_large() -> None:
     assert exceeds_hard_threshold(story.open(attaching(note("a.md", "words " * 4_000))), BUDGET)
 
 
-def test_long_items_share_what_is_left_and_short_ones_stay_whole() -> None:
+def test_long_attachments_share_space_and_short_ones_stay_whole() -> None:
     turn = attaching(note("a.md", LONG), note("b.md", LONG), note("short.md", "short"), result("x", LONG))
     made = outlined(replace(turn, text="Why?"))
     a, b, short = (one.condensed for one in made.attached)
@@ -45,13 +45,13 @@ def test_long_items_share_what_is_left_and_short_ones_stay_whole() -> None:
     assert Story(make_rules(budget=BUDGET)).ask(made).tokens.total <= BUDGET.current_turn_limit + 60
 
 
-def test_pins_and_what_cannot_be_fetched_again_stand_as_they_are() -> None:
+def test_pinned_and_unrecoverable_texts_are_not_outlined() -> None:
     for kept in (note("a.md", LONG, policy=AttachmentPolicy.PIN), selection("a.md", LONG)):
         turn = attaching(kept)
         assert outlined(turn) == Story().bind(turn)
 
 
-def test_where_nothing_is_left_to_it_it_is_named() -> None:
+def test_attachment_without_space_is_named_only() -> None:
     made = outlined(replace(attaching(note("a.md", LONG)), text="x" * 4 * 900))
     assert made.attached[0].condensed == NAMED_ONLY
     assert made.warnings == ("There is no room for the text of what is attached, so it is only named: a.md.",)
@@ -68,7 +68,7 @@ def test_outlines_lose_the_text_of_their_sections_before_their_headings() -> Non
     assert bare.condensed.split("\n")[:-1] == [f"# Part {number}" for number in range(8)]
 
 
-def test_of_many_those_that_are_short_are_shown_and_the_others_named() -> None:
+def test_short_attachments_are_shown_and_others_named() -> None:
     notes = [note(f"{number}.md", LONG if number else "Short.") for number in range(40)]
     made = outlined(attaching(*notes))
     shown = [one.id for one in made.attached if one.condensed != NAMED_ONLY]
@@ -82,7 +82,7 @@ def test_of_many_those_that_are_short_are_shown_and_the_others_named() -> None:
     assert f"- {made.attached[-1].id}\n" in listed or " more; recall finds them." in listed
 
 
-def test_a_list_names_what_it_has_room_for_and_counts_the_rest() -> None:
+def test_list_names_what_fits_and_counts_the_rest() -> None:
     made = named(attaching(*[note(f"a rather long name of a note {number}.md", "Text.") for number in range(90)]))
     text = Story(make_rules(budget=BUDGET)).ask(made).messages[-1].text
     lines = [line for line in text.split("\n") if line.startswith("- ")]
@@ -90,7 +90,7 @@ def test_a_list_names_what_it_has_room_for_and_counts_the_rest() -> None:
     assert f"and {90 - len(lines)} more; recall finds them." in text
 
 
-def test_only_some_are_named_where_that_is_asked() -> None:
+def test_only_selected_attachments_are_named() -> None:
     made = named(attaching(note("a.md", LONG), note("b.md", LONG)), only={"b.md"})
     assert [one.condensed == NAMED_ONLY for one in made.attached] == [False, True]
     assert named(attaching(selection("a.md", LONG))).warnings == ()

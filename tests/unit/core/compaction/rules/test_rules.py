@@ -8,7 +8,7 @@ from lamella.core.log.receipts import STEP_ORDER
 from lamella.errors import SettingError
 
 
-def test_the_chain_runs_as_documented_unless_it_is_said_otherwise() -> None:
+def test_default_chain_is_the_documented_one() -> None:
     config = CompactionConfig()
     assert (config.steps, config.extra_acknowledgements, config.kinds, config.stages) == (
         STEP_ORDER,
@@ -31,7 +31,7 @@ def test_the_chain_runs_as_documented_unless_it_is_said_otherwise() -> None:
     )
 
 
-def test_rules_of_a_kind_come_before_those_of_every_kind() -> None:
+def test_rules_of_kind_win_over_defaults() -> None:
     own = KindCompactionConfig(shrink=False)
     config = CompactionConfig(kinds={ArtifactKind.URL: own})
     assert config.for_kind(ArtifactKind.URL) is own
@@ -39,7 +39,7 @@ def test_rules_of_a_kind_come_before_those_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"preview_over": -1}, {"handle_after": -1}])
-def test_what_cannot_be_below_nothing_is_refused(wrong: dict[str, int]) -> None:
+def test_negative_setting_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(SettingError, match="cannot be below 0") as caught:
         KindCompactionConfig(**wrong)  # type: ignore[arg-type]
     assert caught.value.hint.startswith("Give how many characters")

@@ -31,7 +31,7 @@ def staged(
     return story
 
 
-def test_a_range_holds_every_message_from_its_first_to_its_last() -> None:
+def test_stage_range_has_all_messages_from_first_to_last() -> None:
     ((found, messages),), missing = resolve_stages([stage("a", "m2", "m4")], PATH)
     assert found == stage("a", "m2", "m4")
     assert messages == ("m2", "m3", "m4")
@@ -51,7 +51,7 @@ def test_a_stage_with_a_missing_or_turned_boundary_is_skipped_with_a_word() -> N
         assert [(one.stage, said) for one, said in missing] == [("idea", f"the stage Idea stays: {why}")]
 
 
-def test_the_oldest_stage_goes_first_and_one_at_a_time() -> None:
+def test_oldest_stage_is_removed_first_one_at_a_time() -> None:
     story = staged()
     receipt = story.plan(goal=story.tokens() - 10).receipt
     assert names(receipt) == ["oldest_stages"]
@@ -61,7 +61,7 @@ def test_the_oldest_stage_goes_first_and_one_at_a_time() -> None:
     assert removed(both, "oldest_stages") == story.path[:12]
 
 
-def test_nothing_is_added_for_messages_that_leave_with_their_stage() -> None:
+def test_messages_removed_with_stage_leave_no_notice() -> None:
     story = staged()
     receipt = story.compact(goal=0)
     sent = story.sent()
@@ -74,7 +74,7 @@ def test_nothing_is_added_for_messages_that_leave_with_their_stage() -> None:
 SHOWN = SystemParts(workflow="# All of it. " * 20, workflow_brief="# Short.", workflow_detail="stage:a:1 stage:b:1")
 
 
-def test_the_data_of_recent_stages_is_made_short_before_their_messages_go() -> None:
+def test_data_of_recent_stages_is_shortened_before_messages() -> None:
     story = staged(1, 2)
     story.state = replace(story.state, system=SHOWN)
     plan = story.plan(goal=0)
@@ -88,7 +88,7 @@ def test_the_data_of_recent_stages_is_made_short_before_their_messages_go() -> N
     assert removed(enough.plan(goal=enough.tokens() - 10).receipt, "recent_stages") == ["stage:a:1", "stage:b:1"]
 
 
-def test_data_that_a_turn_brings_is_made_short_with_it_and_what_it_does_not_cover_stays() -> None:
+def test_data_of_current_turn_is_shortened_and_rest_kept() -> None:
     story = staged(1, 2, steps=(CompactionStepName.RECENT_STAGES,))
     turn = replace(NOW, system=SHOWN)
     receipt = story.plan(goal=story.tokens(turn) - 10, turn=turn).receipt
@@ -98,14 +98,14 @@ def test_data_that_a_turn_brings_is_made_short_with_it_and_what_it_does_not_cove
     assert story.prompt(replace(NOW, system=other, receipts=(receipt,))).system == other
 
 
-def test_data_that_is_short_already_is_no_reason_for_a_step() -> None:
+def test_short_stage_data_gives_no_step() -> None:
     story = staged()
     story.state = replace(story.state, system=SystemParts(workflow="# Short.", workflow_detail=""))
     story.rules = make_rules(CompactionConfig(steps=(CompactionStepName.RECENT_STAGES,)))
     assert story.plan(goal=0).receipt is None
 
 
-def test_the_stage_that_is_worked_on_begins_after_the_last_message_before_it() -> None:
+def test_current_stage_starts_after_last_earlier_message() -> None:
     assert current_stage_messages(None, PATH) is None
     assert current_stage_messages("", PATH) == frozenset(PATH)
     assert current_stage_messages("m4", PATH) == frozenset({"m5", "m6"})
@@ -113,7 +113,7 @@ def test_the_stage_that_is_worked_on_begins_after_the_last_message_before_it() -
     assert current_stage_messages("gone", PATH) == frozenset(PATH)
 
 
-def test_a_stage_that_is_kept_is_not_expendable() -> None:
+def test_kept_stage_is_not_expendable() -> None:
     story = staged()
     steps = (CompactionStepName.EXPENDABLE,)
     after = story.path[5]
@@ -133,7 +133,7 @@ def test_recent_stages_wait_for_their_own_step() -> None:
     assert removed(only_old.plan(goal=0).receipt, "oldest_stages") == only_old.path[:6]
 
 
-def test_a_missing_boundary_is_said_in_the_receipt_and_the_chain_goes_on() -> None:
+def test_missing_stage_boundary_is_reported_and_chain_continues() -> None:
     story = staged()
     ranges = (stage("lost", "nowhere", story.path[3]), *story.rules.config.stages[1:])
     story.rules = make_rules(replace(story.rules.config, stages=ranges))
@@ -143,7 +143,7 @@ def test_a_missing_boundary_is_said_in_the_receipt_and_the_chain_goes_on() -> No
     assert removed(receipt, "oldest_stages") == story.path[6:18]
 
 
-def test_a_missing_stage_is_said_of_the_step_that_would_take_it_out() -> None:
+def test_missing_stage_is_reported_by_its_step() -> None:
     story = staged()
     lost = (stage("old", "nowhere", story.path[3]), stage("new", story.path[3], "nowhere", recent=True))
     story.rules = make_rules(replace(story.rules.config, stages=lost, steps=STEP_ORDER))
@@ -155,7 +155,7 @@ def test_a_missing_stage_is_said_of_the_step_that_would_take_it_out() -> None:
     assert "New" in said["recent_stages"]
 
 
-def test_a_missing_stage_is_not_said_of_a_step_that_was_not_reached() -> None:
+def test_missing_stage_is_not_reported_by_unreached_step() -> None:
     story = staged()
     lost = (*story.rules.config.stages, stage("new", story.path[3], "nowhere", recent=True))
     story.rules = make_rules(replace(story.rules.config, stages=lost))
@@ -168,7 +168,7 @@ def test_a_missing_stage_is_not_said_of_a_step_that_was_not_reached() -> None:
     assert receipt.skipped == ()
 
 
-def test_a_boundary_that_was_taken_out_before_is_still_found() -> None:
+def test_removed_stage_boundary_is_still_found() -> None:
     # The topic begins with an acknowledgement, and another ends the idea: both leave before their stages do.
     yes = "so be it and on we go with the next of all these many points"
     story = Story()
@@ -183,7 +183,7 @@ def test_a_boundary_that_was_taken_out_before_is_still_found() -> None:
     assert left == [story.path[10], story.path[12], story.path[14]]
 
 
-def test_the_last_exchange_stays_although_its_stage_is_done() -> None:
+def test_last_exchange_of_finished_stage_is_kept() -> None:
     story = staged()
     ranges = (stage("all", story.path[0], story.path[-1]),)
     story.rules = make_rules(replace(story.rules.config, stages=ranges))
@@ -199,9 +199,7 @@ def test_messages_between_stages_stay() -> None:
     assert [turn.question.text for turn in story.state.history.turns][:2] == ["Question 2?", "Question 5?"]
 
 
-def test_a_digest_of_an_older_receipt_that_stands_already_is_not_said_again_and_a_summary_replaces_the_one_before() -> (
-    None
-):
+def test_old_digest_is_not_repeated_and_summary_replaces_previous() -> None:
     story = staged()
     state = story.state
     for name, text in (

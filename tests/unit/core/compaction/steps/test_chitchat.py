@@ -19,20 +19,20 @@ def test_acknowledgements_of_the_documented_step_are_chitchat(text: str) -> None
 
 
 @pytest.mark.parametrize("text", ["ok?", "bagus!", "Saya ingin membahas dampak kebijakan pada sektor publik"])
-def test_what_the_documented_step_keeps_is_kept(text: str) -> None:
+def test_documented_exceptions_are_not_chitchat(text: str) -> None:
     assert not is_chitchat(text, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
 @pytest.mark.parametrize(
     "text", ["kuantitatif", "opsi B", "2", "APA 7", "revisi bab 2", "halo", "bab dua", "B", "ok X"]
 )
-def test_short_decisions_are_kept_where_the_documented_step_drops_whatever_is_short(text: str) -> None:
+def test_short_decisions_are_not_chitchat(text: str) -> None:
     assert len(text) < 15
     assert not is_chitchat(text, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
 @pytest.mark.parametrize("text", ["ok", "ya", "lanjut", "yes", "sure"])
-def test_an_answer_to_a_question_is_kept_where_the_documented_step_drops_it(text: str) -> None:
+def test_answer_to_question_is_not_chitchat(text: str) -> None:
     assert not is_chitchat(text, previous_reply=QUESTION, words=CHITCHAT_WORDS)
 
 
@@ -59,7 +59,7 @@ def test_case_space_full_stops_and_pictures_of_agreement_do_not_matter(text: str
     "text",
     ["ok 👎", "ok ❌", "ok 🅰️", "ya 🇮🇩", "ok 🔴", "ok ❓", "ya ❗", "ok ！", "ok ？", "ya ؟", "ok 1️⃣", "ok ②", "👍", ""],  # noqa: RUF001
 )
-def test_pictures_that_may_be_the_answer_are_not_taken_off(text: str) -> None:
+def test_emoji_that_may_answer_is_not_chitchat(text: str) -> None:
     assert not is_chitchat(text, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
@@ -67,7 +67,7 @@ def test_the_first_message_of_a_conversation_follows_no_reply() -> None:
     assert is_chitchat("ok", previous_reply="", words=CHITCHAT_WORDS)
 
 
-def test_a_list_of_ones_own_takes_the_place_of_the_built_in_one() -> None:
+def test_own_word_list_replaces_default() -> None:
     assert is_chitchat("Entendido.", previous_reply=STATEMENT, words={"entendido"})
     assert not is_chitchat("ok", previous_reply=STATEMENT, words={"entendido"})
 
@@ -112,11 +112,11 @@ def test_a_reply_that_ends_by_asking_is_recognised(reply: str) -> None:
         "Write `a ? b : c` instead.",
     ],
 )
-def test_a_question_mark_in_code_in_an_address_or_further_up_asks_nothing(reply: str) -> None:
+def test_question_mark_in_code_url_or_earlier_line_is_no_question(reply: str) -> None:
     assert not ends_with_question(reply)
 
 
-def test_the_list_holds_what_typed_text_is_compared_with() -> None:
+def test_word_list_is_normalized() -> None:
     assert [word for word in CHITCHAT_WORDS if not is_chitchat(word, previous_reply="", words=CHITCHAT_WORDS)] == []
     assert [
         word for word in CHITCHAT_WORDS if is_chitchat(f"{word} or not", previous_reply="", words=CHITCHAT_WORDS)
@@ -125,7 +125,7 @@ def test_the_list_holds_what_typed_text_is_compared_with() -> None:
 
 @steady
 @given(st.text(max_size=40), st.text(max_size=80))
-def test_nothing_with_a_digit_or_a_question_mark_is_ever_chitchat(text: str, after: str) -> None:
+def test_text_with_digit_or_question_mark_is_not_chitchat(text: str, after: str) -> None:
     assert not is_chitchat(f"{text}?", previous_reply=after, words=CHITCHAT_WORDS)
     assert not is_chitchat(f"{text}7", previous_reply=after, words=CHITCHAT_WORDS)
     assert not is_chitchat(text, previous_reply=f"{after}\n\nShall I?", words=CHITCHAT_WORDS)
@@ -133,7 +133,7 @@ def test_nothing_with_a_digit_or_a_question_mark_is_ever_chitchat(text: str, aft
 
 @steady
 @given(st.sampled_from(sorted(CHITCHAT_WORDS)), st.text(alphabet=" .,…👍🙏\n", max_size=6))
-def test_every_word_of_the_list_is_chitchat_however_it_trails_off(word: str, trail: str) -> None:
+def test_every_listed_word_is_chitchat_with_trailing_marks(word: str, trail: str) -> None:
     assert is_chitchat(word.upper() + trail, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 

@@ -41,7 +41,7 @@ def test_the_documented_conversation_loses_the_documented_messages() -> None:
 
 
 @pytest.mark.parametrize(("limit", "left"), [(2_000, 1_976), (1_500, 1_456), (1_000, 936)])
-def test_removal_by_this_order_ends_under_the_limit_where_the_documented_sort_ends_above(limit: int, left: int) -> None:
+def test_removal_ends_below_limit_where_documented_order_does_not(limit: int, left: int) -> None:
     """The system message and its twenty messages weigh 104 tokens each by the documented estimate, 2,184 in all."""
     roles = {index: "user" if index % 2 else "assistant" for index in range(5, 21)}
     value = {
@@ -62,7 +62,7 @@ def test_a_system_message_is_not_expendable_and_all_others_are() -> None:
     assert message_expendability("user", position=12, count=10, tokens=1, code=True) > 0
 
 
-def test_old_goes_before_new_and_a_reply_before_a_question() -> None:
+def test_old_is_more_expendable_than_new_and_reply_than_question() -> None:
     def value(role: str, position: int) -> float:
         return message_expendability(role, position=position, count=20, tokens=100, code=False)
 
@@ -72,7 +72,7 @@ def test_old_goes_before_new_and_a_reply_before_a_question() -> None:
 
 
 @pytest.mark.parametrize("count", [20, 200, 2_000])
-def test_a_role_weighs_the_same_however_long_the_conversation_is(count: int) -> None:
+def test_role_weight_scales_with_conversation_length(count: int) -> None:
     """With the documented recency, age outweighs every role in two hundred messages."""
 
     def value(role: str, position: int) -> float:
@@ -83,30 +83,30 @@ def test_a_role_weighs_the_same_however_long_the_conversation_is(count: int) -> 
     assert value("assistant", middle) < value("user", middle - int(0.45 * count))
 
 
-def test_length_counts_in_tokens_and_only_so_far() -> None:
+def test_length_counts_in_tokens_up_to_cap() -> None:
     def value(tokens: int) -> float:
         return message_expendability("assistant", position=5, count=10, tokens=tokens, code=False)
 
     assert value(0) == value(499) < value(500) < value(1_000) < value(2_000) == value(2_000_000)
 
 
-def test_code_is_kept_longer_although_it_is_long() -> None:
+def test_long_code_is_less_expendable() -> None:
     plain = message_expendability("user", position=5, count=10, tokens=100, code=False)
     for role in ("user", "assistant", "tool"):
         assert message_expendability(role, position=5, count=10, tokens=20_000, code=True) < plain
 
 
-def test_the_oldest_of_equal_turns_goes_first() -> None:
+def test_oldest_of_equal_turns_is_first() -> None:
     turns = [turn(position) for position in range(6)]
     assert rank_expendable(turns, total_turns=8) == ("t0", "t1", "t2", "t3", "t4", "t5")
 
 
-def test_a_turn_that_is_mostly_reply_goes_before_one_that_is_mostly_typed() -> None:
+def test_mostly_reply_turn_is_removed_before_mostly_typed_one() -> None:
     turns = [turn(0, asked_tokens=190, answered_tokens=10), turn(1, asked_tokens=10, answered_tokens=190)]
     assert rank_expendable(turns, total_turns=20) == ("t1", "t0")
 
 
-def test_long_code_in_mid_conversation_goes_after_talk_of_its_age() -> None:
+def test_long_code_is_removed_after_text_of_same_age() -> None:
     """By the documented formula the 80,000 characters of a codebase make it the first to go."""
     turns = [turn(position) for position in range(20)]
     turns[7] = turn(7, asked_tokens=20_000, has_code=True)
@@ -114,18 +114,18 @@ def test_long_code_in_mid_conversation_goes_after_talk_of_its_age() -> None:
     assert ranked.index("t7") > ranked.index("t8")
 
 
-def test_a_turn_with_code_goes_later_than_its_neighbours() -> None:
+def test_turn_with_code_is_removed_after_neighbours() -> None:
     turns = [turn(3), turn(4, has_code=True, answered_tokens=4_000), turn(5)]
     assert rank_expendable(turns, total_turns=40) == ("t3", "t5", "t4")
 
 
-def test_a_turn_has_what_its_messages_have_by_their_share_of_its_tokens() -> None:
+def test_turn_score_is_weighted_by_message_tokens() -> None:
     assert turn_expendability(turn(0, asked_tokens=100, answered_tokens=300), total_turns=1) == 1.4
     assert turn_expendability(turn(3, asked_tokens=250, answered_tokens=750), total_turns=4) == 0.95
     assert turn_expendability(turn(3, asked_tokens=250, answered_tokens=750, has_code=True), total_turns=4) == 0.25
 
 
-def test_a_turn_without_tokens_is_ranked_by_its_age() -> None:
+def test_turn_without_tokens_is_ranked_by_age() -> None:
     empty = turn(0, asked_tokens=0, answered_tokens=0)
     assert turn_expendability(empty, total_turns=1) == turn_expendability(turn(0), total_turns=1)
 
@@ -157,7 +157,7 @@ def test_the_order_is_complete_and_does_not_depend_on_the_order_given(turns: lis
 
 @steady
 @given(st.integers(0, 59), st.integers(0, 5_000), st.integers(0, 50_000))
-def test_the_same_turn_is_the_more_expendable_the_older_it_is(position: int, asked: int, answered: int) -> None:
+def test_older_turn_is_more_expendable(position: int, asked: int, answered: int) -> None:
     for code in (False, True):
         older, newer = (
             turn_expendability(turn(at, asked_tokens=asked, answered_tokens=answered, has_code=code), total_turns=61)

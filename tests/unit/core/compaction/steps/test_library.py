@@ -53,7 +53,7 @@ SHELVING = [layout for layout in LayoutMode if layout is not LayoutMode.AUTO]
 
 
 @pytest.mark.parametrize("layout", list(LayoutMode))
-def test_a_preview_keeps_the_headings_and_names_the_way_back(layout: LayoutMode) -> None:
+def test_preview_keeps_headings_and_names_way_to_full_text(layout: LayoutMode) -> None:
     story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=PREVIEW), layout=layout)
     receipt = story.compact()
     assert names(receipt) == ["preview"]
@@ -66,7 +66,7 @@ def test_a_preview_keeps_the_headings_and_names_the_way_back(layout: LayoutMode)
 
 
 @pytest.mark.parametrize("layout", SHELVING)
-def test_a_handle_is_a_line_of_one_list_with_the_way_back(layout: LayoutMode) -> None:
+def test_handle_is_one_line_of_list(layout: LayoutMode) -> None:
     story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=HANDLE), turns=3, layout=layout)
     story.compact()
     begins = "<left_out>\nAttach one again for its text; newest first:\n"
@@ -75,7 +75,7 @@ def test_a_handle_is_a_line_of_one_list_with_the_way_back(layout: LayoutMode) ->
 
 
 @pytest.mark.parametrize("layout", SHELVING)
-def test_all_handles_together_have_a_bound_the_newest_first_and_the_rest_is_counted(layout: LayoutMode) -> None:
+def test_handle_list_is_bounded_with_newest_first_and_rest_counted(layout: LayoutMode) -> None:
     story = Story(make_rules(CompactionConfig(steps=HANDLE)), terms=replace(IN_PLACE, layout=layout))
     for number in range(120):
         story.say(f"Read {number}.", "I did.", attaching(note(f"notes/{number:03}.md", f"Text {number}. " * 20)))
@@ -100,7 +100,7 @@ def test_all_handles_together_have_a_bound_the_newest_first_and_the_rest_is_coun
     assert "- notes/116.md\n" in story.sent()
 
 
-def test_a_receipt_of_the_first_chain_makes_the_handles_it_made_then() -> None:
+def test_receipt_of_first_chain_makes_its_old_handles() -> None:
     story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=HANDLE), turns=3)
     receipt = story.plan().receipt
     assert receipt is not None
@@ -128,13 +128,13 @@ def test_only_a_long_text_becomes_an_outline() -> None:
     assert removed(story.plan().receipt, "preview") == ["longer.md"]
 
 
-def test_a_text_becomes_a_handle_only_once_it_lingers_no_more() -> None:
+def test_text_becomes_handle_after_retention() -> None:
     for linger, turns, expected in ((2, 0, []), (2, 1, []), (2, 2, ["handle"]), (0, 0, ["handle"]), (3, 2, [])):
         story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=HANDLE), turns=turns, linger=linger)
         assert names(story.plan().receipt) == expected
 
 
-def test_what_is_attached_until_it_is_detached_becomes_no_handle_before() -> None:
+def test_sticky_attachment_becomes_handle_only_after_detach() -> None:
     sticky = AttachmentMode.STICKY
     story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=HANDLE), turns=8, attachments=sticky)
     without = replace(NOW, detach=("long.md",))
@@ -150,19 +150,19 @@ def test_a_detached_text_does_not_linger() -> None:
     assert names(story.plan(turn=replace(NOW, detach=("long.md",))).receipt) == ["handle"]
 
 
-def test_attaching_begins_the_turns_anew() -> None:
+def test_reattachment_restarts_retention() -> None:
     story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=HANDLE), turns=3)
     story.say("Again.", "Yes.", attaching(note("long.md", LONG)))
     assert names(story.plan().receipt) == []
 
 
-def test_the_oldest_goes_first_and_no_more_than_needed() -> None:
+def test_oldest_entry_shrinks_first_and_only_as_needed() -> None:
     story = shelved(note("a.md", LONG), note("b.md", LONG + "b"), chain=CompactionConfig(steps=PREVIEW))
     assert removed(story.plan(goal=story.tokens() - 100).receipt, "preview") == ["a.md"]
     assert removed(story.plan(goal=0).receipt, "preview") == ["a.md", "b.md"]
 
 
-def test_pins_and_text_that_cannot_be_fetched_again_stay_as_they_are() -> None:
+def test_pinned_and_unrecoverable_texts_do_not_shrink() -> None:
     kept = (note("pinned.md", LONG, policy=AttachmentPolicy.PIN), selection("cited.md", LONG))
     story = shelved(*kept, chain=CompactionConfig(), turns=8)
     story.compact()
@@ -170,7 +170,7 @@ def test_pins_and_text_that_cannot_be_fetched_again_stay_as_they_are() -> None:
     assert story.sent().count(LONG) == 2
 
 
-def test_what_is_attached_now_does_not_shrink() -> None:
+def test_current_attachment_does_not_shrink() -> None:
     story = shelved(note("long.md", LONG), chain=CompactionConfig(), turns=8)
     receipt = story.plan(turn=attaching(note("long.md", LONG))).receipt
     assert "long.md" not in [*removed(receipt, "preview"), *removed(receipt, "handle")]
@@ -186,7 +186,7 @@ def test_an_outline_may_become_a_handle_later() -> None:
     assert forms(story) == {"long.md": ArtifactForm.HANDLE}
 
 
-def test_a_shrunk_text_stays_small_in_the_turns_that_follow() -> None:
+def test_shrunk_text_stays_small_in_later_turns() -> None:
     for layout in LayoutMode:
         story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=HANDLE), turns=3, layout=layout)
         story.compact()
@@ -210,28 +210,28 @@ def test_kinds_have_their_own_rules() -> None:
     assert removed(shelved(*files, chain=soon, turns=1).plan().receipt, "handle") == ["b.pdf"]
 
 
-def test_rules_below_nothing_are_refused() -> None:
+def test_negative_rules_are_refused() -> None:
     with pytest.raises(SettingError, match="below 0"):
         KindCompactionConfig(preview_over=-1)
     with pytest.raises(SettingError, match="below 0"):
         KindCompactionConfig(handle_after=-1)
 
 
-def test_an_update_to_a_handle_brings_the_new_text_whole() -> None:
+def test_update_of_handle_has_full_new_text() -> None:
     story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=HANDLE), turns=3)
     story.compact()
     changed = LONG.replace("last", "newest")
     assert changed in story.sent(attaching(note("long.md", changed)))
 
 
-def test_what_the_user_drops_in_this_turn_does_not_keep_others_from_shrinking() -> None:
+def test_dropped_entry_does_not_prevent_others_from_shrinking() -> None:
     story = shelved(note("a.md", LONG), note("b.md", LONG + "b"), chain=CompactionConfig(steps=PREVIEW))
     turn = replace(NOW, drop=("a.md",))
     goal = story.tokens(turn) - 100
     assert removed(story.plan(turn=turn, goal=goal).receipt, "preview") == ["b.md"]
 
 
-def test_a_step_takes_the_oldest_entries_until_enough_is_freed_and_none_where_nothing_is() -> None:
+def test_step_takes_oldest_entries_until_enough() -> None:
     story = shelved(note("a.md", LONG), note("b.md", LONG + "b"), chain=CompactionConfig(), turns=4)
     tokens = story.draft().tokens
     for cut, name in ((shrink_to_previews, CompactionStepName.PREVIEW), (shrink_to_handles, CompactionStepName.HANDLE)):

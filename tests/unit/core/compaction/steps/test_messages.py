@@ -41,7 +41,7 @@ def taken(story: Story) -> list[str]:
     return [texts[name] for name in cut.removed] if cut else []
 
 
-def test_every_acknowledgement_goes_at_once_and_its_reply_stays() -> None:
+def test_all_acknowledgements_are_removed_and_replies_kept() -> None:
     turns = [("Question?", "Answer zero.")] + [(YES, f"Answer {number}.") for number in range(1, 9)]
     story = said(*turns, ("And?", "So."))
     receipt = story.compact()
@@ -52,7 +52,7 @@ def test_every_acknowledgement_goes_at_once_and_its_reply_stays() -> None:
     assert answer.text == "Answer zero.\n\n" + "\n\n".join(f"Answer {number}." for number in range(1, 9))
 
 
-def test_of_two_replies_the_one_with_code_stays_longer() -> None:
+def test_reply_with_code_is_kept_longer() -> None:
     code, plain = "```\nrun this\n```\n" + "so it goes " * 40, "so it goes " * 42
     for first, second, gone in ((code, plain, 1), (plain, code, 0)):
         story = said(("One?", first), ("Two?", second), ("And?", "So."), chain=EXPENDABLE)
@@ -61,7 +61,7 @@ def test_of_two_replies_the_one_with_code_stays_longer() -> None:
         assert cut.removed == (story.state.history.turns[gone].reply.id,)
 
 
-def test_acknowledgements_are_taken_in_english_and_indonesian() -> None:
+def test_acknowledgements_are_detected_in_english_and_indonesian() -> None:
     story = said(
         ("Why?", "So."), ("ok", "Yes."), ("Terima kasih!", "Yes."), ("lanjut", "Yes."), ("sip", "Yes."), ("?", ".")
     )
@@ -81,12 +81,12 @@ def test_choices_numbers_and_answers_to_questions_stay() -> None:
     assert taken(story) == ["ok"]
 
 
-def test_the_first_and_the_last_message_stay_whatever_they_say() -> None:
+def test_first_and_last_message_are_kept() -> None:
     assert taken(said(("ok", "Yes."), ("ok", "Yes."), ("ok", "Yes."))) == ["ok"]
     assert taken(said(("ok", "Yes."), ("ok", "Yes."))) == []
 
 
-def test_an_acknowledgement_that_brings_something_stays() -> None:
+def test_acknowledgement_with_attachment_is_kept() -> None:
     story = said(("Why?", "So."))
     story.say("ok", "Yes.", attaching(note("a.md", "text"))).say("ok", "Yes.", attaching(result("x", "found")))
     story.say("ok", "Yes.").say("Well?", "Yes.")
@@ -95,7 +95,7 @@ def test_an_acknowledgement_that_brings_something_stays() -> None:
     assert cut.removed == (story.path[6],)
 
 
-def test_words_of_ones_own_are_acknowledgements_too() -> None:
+def test_extra_acknowledgements_are_removed() -> None:
     mine = CompactionConfig(extra_acknowledgements=frozenset({"affirmative"}))
     turns = (("Why?", "So."), ("Affirmative.", "Yes."), ("And?", "So."))
     assert taken(said(*turns, chain=mine)) == ["Affirmative."]
@@ -111,7 +111,7 @@ def test_expendable_turns_leave_whole_with_their_tool_results() -> None:
     assert "found" not in story.sent()
 
 
-def test_the_oldest_of_equals_goes_first_and_the_newest_stays() -> None:
+def test_oldest_of_equals_is_removed_and_newest_kept() -> None:
     story = chat(10, rules=make_rules(EXPENDABLE))
     receipt = story.plan(goal=story.tokens() - 300).receipt
     gone = removed(receipt, "expendable")
@@ -120,7 +120,7 @@ def test_the_oldest_of_equals_goes_first_and_the_newest_stays() -> None:
     assert [turn.question.text for turn in story.state.history.turns] == ["Question 9: why?"]
 
 
-def test_a_cut_weighs_what_was_said_what_tools_left_and_what_messages_weigh_beside_their_text() -> None:
+def test_removal_counts_messages_tool_stubs_and_overhead() -> None:
     story = Story(make_rules(EXPENDABLE))
     story.say("Find it.", "Found.", attaching(result("x", "found " * 20)))
     story.say("Why?", "Because.").say("Who?", "Me.").say("And?", "So.")
@@ -144,7 +144,7 @@ def test_a_cut_weighs_what_was_said_what_tools_left_and_what_messages_weigh_besi
     assert [count_taken(excess, 6) for excess in (placed_result.tokens + 16, placed_result.tokens + 17)] == [1, 2]
 
 
-def test_the_weight_of_results_counts_only_where_they_are_sent() -> None:
+def test_tool_results_count_only_where_sent() -> None:
     story = Story(make_rules(EXPENDABLE))
     story.say("Find it.", "Found.", attaching(result("x", "found " * 2_000)))
     story.say("Fold.", "Done.", FOLDING)
@@ -158,13 +158,13 @@ def test_the_weight_of_results_counts_only_where_they_are_sent() -> None:
     assert len(removed(receipt, "expendable")) > 2
 
 
-def test_a_cut_is_empty_where_only_the_last_exchange_is_left() -> None:
+def test_only_last_exchange_left_gives_no_step() -> None:
     assert drop_expendable(chat(1, rules=make_rules(EXPENDABLE)).draft()) is None
     assert drop_expendable(Story(make_rules(EXPENDABLE)).draft()) is None
     assert drop_chitchat(Story(make_rules()).draft()) is None
 
 
-def test_replies_shrink_to_their_outlines_oldest_first_and_what_was_typed_stays_whole() -> None:
+def test_replies_are_outlined_oldest_first_and_questions_kept() -> None:
     story = chat(6, words=90, rules=make_rules(CompactionConfig(steps=(CompactionStepName.REPLIES,))))
     receipt = story.compact(goal=story.tokens() - 300)
     gone = removed(receipt, "replies")
@@ -178,7 +178,7 @@ def test_replies_shrink_to_their_outlines_oldest_first_and_what_was_typed_stays_
     assert names(story.plan(goal=story.tokens() - 100).receipt) == ["replies"]
 
 
-def test_a_reply_that_goes_without_its_question_leaves_one_line_and_roles_alternate() -> None:
+def test_removed_reply_leaves_one_line_and_roles_alternate() -> None:
     story = chat(5, rules=make_rules(EXPENDABLE))
     receipt = story.compact(goal=story.tokens() - 250)
     gone = removed(receipt, "expendable")
@@ -189,7 +189,7 @@ def test_a_reply_that_goes_without_its_question_leaves_one_line_and_roles_altern
     assert "<left_out>" not in story.sent()
 
 
-def test_nothing_is_taken_of_a_turn_that_holds_a_pinned_message() -> None:
+def test_turn_with_pinned_message_is_kept() -> None:
     story = chat(
         4,
         words=90,
@@ -202,7 +202,7 @@ def test_nothing_is_taken_of_a_turn_that_holds_a_pinned_message() -> None:
     assert "Answer 0. because" in story.sent()
 
 
-def test_a_receipt_of_the_first_chain_leaves_a_reply_without_its_question_alone() -> None:
+def test_receipt_of_first_chain_keeps_lone_replies() -> None:
     story = chat(5, rules=make_rules(EXPENDABLE))
     receipt = story.plan(goal=story.tokens() - 250).receipt
     assert receipt is not None

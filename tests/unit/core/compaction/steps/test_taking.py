@@ -11,7 +11,7 @@ CANDIDATES = (("a", 10), ("b", 0), ("c", 20), ("d", 30), ("e", 100), ("f", 5))
     ("excess", "taken"),
     [(0, ""), (1, "a"), (10, "a"), (11, "ac"), (31, "acd"), (61, "acde"), (999, "acdef")],
 )
-def test_the_first_that_are_enough_are_taken(excess: int, taken: str) -> None:
+def test_first_sufficient_candidates_are_selected(excess: int, taken: str) -> None:
     assert select_to_free(CANDIDATES, excess) == tuple(taken)
 
 
@@ -19,11 +19,11 @@ def test_the_first_that_are_enough_are_taken(excess: int, taken: str) -> None:
     ("excess", "taken"),
     [(0, ""), (1, "a"), (11, "c"), (30, "ac"), (31, "ad"), (60, "acd"), (61, "e"), (120, "ce"), (999, "acdef")],
 )
-def test_sparing_none_is_taken_that_the_others_make_needless(excess: int, taken: str) -> None:
+def test_drop_unneeded_removes_superfluous_candidates(excess: int, taken: str) -> None:
     assert select_to_free(CANDIDATES, excess, drop_unneeded=True) == tuple(taken)
 
 
-def test_it_looks_no_further_than_it_has_to() -> None:
+def test_selection_stops_when_enough() -> None:
     looked: list[str] = []
 
     def look() -> Iterator[tuple[str, int]]:

@@ -25,7 +25,7 @@ def searched(*queries: str, chain: CompactionConfig = ONLY, layout: LayoutMode =
     return story.say("Thanks?", "Yes.")
 
 
-def test_a_stub_keeps_the_call_with_its_arguments_and_id() -> None:
+def test_tool_stub_keeps_call_with_arguments_and_id() -> None:
     story = searched("alpha")
     receipt = story.compact()
     (name,) = removed(receipt, "tool_results")
@@ -35,7 +35,7 @@ def test_a_stub_keeps_the_call_with_its_arguments_and_id() -> None:
     assert f"Make the call again, or recall {name}.</left_out>" in sent
 
 
-def test_a_stub_stands_in_the_message_of_its_question() -> None:
+def test_tool_stub_is_in_message_of_its_question() -> None:
     story = searched("alpha")
     story.compact()
     message = next(message for message in story.ask().messages if "<tool_result>" in message.text)
@@ -44,7 +44,7 @@ def test_a_stub_stands_in_the_message_of_its_question() -> None:
     assert segment.form is ArtifactForm.HANDLE
 
 
-def test_the_oldest_goes_first_and_no_more_than_needed() -> None:
+def test_oldest_result_is_cut_first_and_only_as_needed() -> None:
     story = searched("alpha", "beta")
     first = removed(story.plan(goal=story.tokens() - 100).receipt, "tool_results")
     both = removed(story.plan(goal=0).receipt, "tool_results")
@@ -65,7 +65,7 @@ def test_results_given_with_the_question_of_now_stay_whole() -> None:
     assert not removed(story.plan(turn=turn).receipt, "tool_results")
 
 
-def test_attached_again_a_result_is_back_byte_for_byte_and_l4_holds_it_once() -> None:
+def test_reattached_result_is_restored_and_in_l4_once() -> None:
     story = searched("alpha")
     story.compact()
     again = attaching(result("alpha", f"alpha: {OUTPUT}"))
@@ -79,7 +79,7 @@ def test_attached_again_a_result_is_back_byte_for_byte_and_l4_holds_it_once() ->
     assert segment.form is ArtifactForm.HANDLE
 
 
-def test_a_result_that_left_with_its_turn_is_not_referred_to() -> None:
+def test_result_removed_with_turn_is_not_referenced() -> None:
     story = searched("alpha", chain=CompactionConfig(steps=(CompactionStepName.EXPENDABLE,)))
     story.say("More?", "Yes.")
     story.compact()
@@ -89,7 +89,7 @@ def test_a_result_that_left_with_its_turn_is_not_referred_to() -> None:
     assert [s.form for s in story.ask(again).layer(LayerId.L3).segments] == [ArtifactForm.FULL]
 
 
-def test_a_result_whose_turn_leaves_is_sent_whole_where_it_is_attached_now() -> None:
+def test_result_of_removed_turn_is_sent_whole_if_attached() -> None:
     story = searched("alpha")
     again = attaching(result("alpha", f"alpha: {OUTPUT}"))
     before = story.draft(turn=again)
@@ -102,7 +102,7 @@ def test_a_result_whose_turn_leaves_is_sent_whole_where_it_is_attached_now() -> 
     assert after.tokens == envelope.tokens.total
 
 
-def test_a_result_cut_to_its_call_leaves_with_its_turn() -> None:
+def test_cut_result_leaves_with_its_turn() -> None:
     story = searched(
         "alpha", "beta", chain=CompactionConfig(steps=(CompactionStepName.TOOL_RESULTS, CompactionStepName.EXPENDABLE))
     )
@@ -111,11 +111,11 @@ def test_a_result_cut_to_its_call_leaves_with_its_turn() -> None:
     assert "<tool_result>" not in story.sent()
 
 
-def test_where_the_layout_keeps_no_results_in_messages_there_is_nothing_to_cut() -> None:
+def test_library_layout_has_no_results_to_cut() -> None:
     assert searched("alpha", layout=LayoutMode.LIBRARY).plan().receipt is None
 
 
-def test_results_that_are_kept_stand_after_a_compaction_as_they_stood() -> None:
+def test_kept_results_keep_their_position() -> None:
     story = searched("alpha", "beta")
     before = [message.text for message in story.ask().messages]
     story.compact(goal=story.tokens() - 100)
@@ -148,7 +148,7 @@ def test_results_of_calls_shrink_as_well_and_their_messages_stay_with_their_call
     assert sent.messages[6].text == OUTPUT
 
 
-def test_the_oldest_results_are_named_first_whether_they_were_called_for_or_given() -> None:
+def test_oldest_results_are_listed_first_whether_called_or_given() -> None:
     story = called(OUTPUT).say("Find more.", "Found.", attaching(result("more", OUTPUT))).say("Thanks?", "Yes.")
     step = stub_tool_results(story.draft(goal=0))
     assert step is not None
@@ -164,7 +164,7 @@ def test_a_result_of_a_call_is_stubbed_once() -> None:
     assert stub_tool_results(story.draft(goal=0)) is None
 
 
-def test_of_a_turn_under_way_all_but_the_last_two_rounds_shrink() -> None:
+def test_running_turn_keeps_last_two_rounds() -> None:
     def under_way(rounds: int) -> list[str]:
         calls = [ToolCall(id=f"c{number}", name="search", arguments="{}") for number in range(rounds)]
         made = [ToolRound(text="", calls=(one,), outputs=(ToolOutput(call=one.id, output=OUTPUT),)) for one in calls]

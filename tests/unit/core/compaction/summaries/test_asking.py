@@ -32,7 +32,7 @@ def ask(story: Story, turns: int, *, window: int = 1_000_000) -> tuple[Message, 
     return cached_summary_messages(oldest, state=story.state, tokenizer=QUARTERS, config=RULES, window=window)
 
 
-def test_what_was_sent_is_asked_about_up_to_a_turn_that_is_named_by_how_it_begins() -> None:
+def test_request_asks_about_turns_up_to_named_one() -> None:
     *_, answered, task = ask(chat(3), 2)
     assert answered.text.startswith("Answer 2. because")
     assert (task.role, task.tokens) == (Role.USER, QUARTERS.count(task.text))
@@ -42,13 +42,13 @@ def test_what_was_sent_is_asked_about_up_to_a_turn_that_is_named_by_how_it_begin
     )
 
 
-def test_a_long_question_is_named_by_its_first_eighty_characters() -> None:
+def test_long_question_is_named_by_first_80_characters() -> None:
     story = Story().say("x" * 80, "yes").say("y" * 50 + "\n\n" + "y" * 50, "yes").say("last", "yes")
     assert f'the answer to "{"x" * 80}". {WISH}' in ask(story, 1)[-1].text
     assert f'the answer to "{"y" * 50} {"y" * 29} …". {WISH}' in ask(story, 2)[-1].text
 
 
-def test_the_tools_of_what_was_sent_take_their_room_in_the_window() -> None:
+def test_tools_of_last_request_count_toward_window() -> None:
     tool = make_tool_definition("search", description="finds " * 40, parameters={})
     story = Story().say("one", "yes", Turn(text="", tools=(tool,))).say("two", "yes")
     needed = sum(message.tokens for message in ask(story, 1)) + count_tools_tokens([tool], QUARTERS.count) + 100
@@ -56,7 +56,7 @@ def test_the_tools_of_what_was_sent_take_their_room_in_the_window() -> None:
     assert ask(story, 1, window=needed - 1) == ()
 
 
-def test_where_nothing_was_sent_nothing_is_asked_about_it() -> None:
+def test_without_last_request_nothing_is_extended() -> None:
     oldest = chat(1).state.history.turns
     assert (
         cached_summary_messages(
@@ -66,7 +66,7 @@ def test_where_nothing_was_sent_nothing_is_asked_about_it() -> None:
     )
 
 
-def test_alone_the_turns_follow_what_was_told_of_those_before_them() -> None:
+def test_standalone_request_has_previous_summary_then_turns() -> None:
     story = Story().say("one", "yes").say("two", "no")
     (message,) = standalone_summary_messages(
         story.state.history.turns, tokenizer=QUARTERS, config=RULES, max_tokens=100, earlier_summaries=["Before."]
@@ -77,19 +77,19 @@ def test_alone_the_turns_follow_what_was_told_of_those_before_them() -> None:
     assert message.tokens == QUARTERS.count(message.text)
 
 
-def test_a_summary_is_named_by_all_that_it_covers() -> None:
+def test_summary_key_covers_all_its_texts() -> None:
     one, other = (Story().say("one", reply).state.history.turns for reply in ("yes", "no"))
     assert full_texts_in_turns(one) == ["one", "yes"]
     assert summary_key(one) == summary_key(one, []) != summary_key(other)
     assert len({summary_key(one), summary_key(other), summary_key(one, ["told"]), summary_key(other, ["told"])}) == 4
 
 
-def test_a_need_shows_no_text_when_it_is_printed() -> None:
+def test_repr_of_request_omits_text() -> None:
     request = SummaryRequest(key="k", messages=(Message(role=Role.USER, pieces=("secret",)),), max_tokens=5)
     assert repr(request) == "SummaryRequest(key='k', max_tokens=5)"
 
 
-def test_language_form_and_length_are_said_as_they_are_set() -> None:
+def test_language_form_and_length_are_in_task() -> None:
     rules = SummaryConfig(language="Indonesian", form="one paragraph")
     (message,) = standalone_summary_messages(
         chat(2).state.history.turns, tokenizer=QUARTERS, config=rules, max_tokens=10
@@ -97,14 +97,14 @@ def test_language_form_and_length_are_said_as_they_are_set() -> None:
     assert "Write one paragraph, at most 6 words, in Indonesian. Quote" in message.text
 
 
-def test_a_text_that_stands_alone_says_who_wrote_it() -> None:
+def test_standalone_summary_names_author() -> None:
     assert (
         sign_summary_text(SummaryResult(text="They talked.\n", model="gpt-5")) == "[Summarised by gpt-5.]\nThey talked."
     )
     assert sign_summary_text(SummaryResult(text="They talked.\n")) == "They talked.\n"
 
 
-def test_who_wrote_a_text_is_taken_off_again_and_nothing_else() -> None:
+def test_signature_is_removed_and_nothing_else() -> None:
     assert (
         unsign_summary_text(sign_summary_text(SummaryResult(text="They talked.\nLong.", model="gpt-5")))
         == "They talked.\nLong."

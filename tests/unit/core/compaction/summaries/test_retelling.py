@@ -45,7 +45,7 @@ def test_a_summary_is_needed_of_the_oldest_turns_in_whole_groups() -> None:
     assert "Question 8?" not in request.messages[0].text
 
 
-def test_no_more_is_asked_for_than_can_be_read_and_the_newest_of_it() -> None:
+def test_history_summary_reads_newest_turns_up_to_limit() -> None:
     story = story_of(12)
     weights = [turn.message_tokens for turn in story.state.history.turns[:8]]
     for first in (0, 1, 7):
@@ -57,7 +57,7 @@ def test_no_more_is_asked_for_than_can_be_read_and_the_newest_of_it() -> None:
     assert retold(story, {}, reads=weights[7] - 1) == (story.bind(NOW), ())
 
 
-def test_an_answer_that_may_stand_stands_and_one_that_may_not_is_said() -> None:
+def test_valid_summary_is_used_and_invalid_one_reported() -> None:
     story = story_of(12)
     _, (request,) = retold(story, {})
     assert retold(story, {request.key: SummaryResult(text="They spoke.")}) == (
@@ -74,7 +74,7 @@ def test_an_answer_that_may_stand_stands_and_one_that_may_not_is_said() -> None:
     assert failed.warnings == ("before", "Earlier turns stand as their outline: no answer.")
 
 
-def test_a_wish_of_the_user_may_be_quoted_and_nothing_else() -> None:
+def test_only_user_rules_may_be_quoted() -> None:
     story = story_of(12)
     _, (request,) = retold(story, {})
     quoted, _ = retold(story, {request.key: SummaryResult(text='They asked "Question 3?" and more.')})
@@ -83,7 +83,7 @@ def test_a_wish_of_the_user_may_be_quoted_and_nothing_else() -> None:
     assert invented.history_summary is None
 
 
-def test_in_place_a_summary_waits_for_the_next_epoch() -> None:
+def test_in_place_summary_waits_for_next_epoch() -> None:
     story = story_of(12, layout=LayoutMode.IN_PLACE)
     assert retold(story, {}) == (story.bind(NOW), ())
     _, (request,) = retold(story, {}, FOLDING)

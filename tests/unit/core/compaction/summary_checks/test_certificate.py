@@ -57,7 +57,7 @@ def test_directives_stay_in_the_digest_when_their_messages_leave() -> None:
     assert kept(story) == [WISH, NEWER, "Never guess."]
 
 
-def test_while_the_message_stands_nothing_is_added() -> None:
+def test_sent_message_needs_no_certificate() -> None:
     story = wished()
     goal = story.tokens() - 150
     receipt = plan(story, goal=goal).receipt
@@ -67,7 +67,7 @@ def test_while_the_message_stands_nothing_is_added() -> None:
     assert receipt.certificate.rules == (0, 0, 0)
 
 
-def test_exact_words_stand_or_are_one_recall_away() -> None:
+def test_exact_terms_are_in_prompt_or_one_recall_away() -> None:
     story = wished()
     receipt = plan(story, goal=story.tokens() - 250).receipt
     assert receipt is not None
@@ -81,7 +81,7 @@ def test_exact_words_stand_or_are_one_recall_away() -> None:
     assert receipt.certificate == CompactionCertificate(exact_strings=(6, 0, 0))
 
 
-def test_what_could_not_be_recalled_is_not_taken_out() -> None:
+def test_unrecallable_message_is_not_removed() -> None:
     story = wished()
     assert plan(story, path=["somebody-else"]).receipt is None
     plain = chat(10, rules=make_rules(EXPENDABLE))
@@ -98,6 +98,6 @@ def test_attachments_count_as_well() -> None:
     assert receipt.certificate == CompactionCertificate(exact_strings=(0, 1, 0))
 
 
-def test_nothing_is_certified_of_nothing() -> None:
+def test_empty_draft_has_empty_certificate() -> None:
     draft = wished().draft()
     assert build_certificate(draft.state, draft, (), branch_ids=()) == CompactionCertificate()

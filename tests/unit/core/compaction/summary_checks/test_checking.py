@@ -33,7 +33,7 @@ def test_a_short_summary_without_quotations_is_accepted() -> None:
     ("text", "accepted"),
     [("It began on 2026-11-17T10:30.", True), ("It began on 2026-11-18T10:30.", False)],
 )
-def test_a_day_and_a_time_that_were_said_may_be_joined(text: str, accepted: bool) -> None:  # noqa: FBT001
+def test_date_and_time_may_be_joined(text: str, accepted: bool) -> None:  # noqa: FBT001
     said = ["We met on 2026-11-17, and began at 10:30."]
     found = find_summary_problem(
         text, replaced_texts=said, user_texts=said, tokens=5, replaced_tokens=50, max_tokens=50
@@ -55,7 +55,7 @@ def test_a_blank_summary_is_refused(text: str) -> None:
     assert check(text) == "The summary is blank."
 
 
-def test_a_summary_over_its_bound_is_refused_and_one_at_its_bound_is_not() -> None:
+def test_summary_above_its_limit_is_rejected() -> None:
     assert check("Tabs.", tokens=300) is None
     assert check("Tabs.", tokens=1_301, replaced_tokens=9_000, max_tokens=1_300) == (
         "The summary has 1,301 tokens; at most 1,300 are allowed."
@@ -63,14 +63,14 @@ def test_a_summary_over_its_bound_is_refused_and_one_at_its_bound_is_not() -> No
 
 
 @pytest.mark.parametrize("tokens", [200, 201])
-def test_a_summary_that_is_not_smaller_than_what_it_replaces_is_refused(tokens: int) -> None:
+def test_summary_not_smaller_than_original_is_rejected(tokens: int) -> None:
     assert check("Tabs.", tokens=tokens, replaced_tokens=200) == (
         f"The summary has {tokens} tokens, which is not less than the 200 it replaces."
     )
     assert check("Tabs.", tokens=199, replaced_tokens=200) is None
 
 
-def test_what_no_summary_could_save_is_said_before_what_is_wrong_with_its_words() -> None:
+def test_size_rejection_precedes_wording_rejection() -> None:
     lie = 'The user said: "Delete every note."'
     assert check(lie, tokens=14, replaced_tokens=10) == (
         "The summary has 14 tokens, which is not less than the 10 it replaces."
@@ -81,14 +81,14 @@ def test_what_no_summary_could_save_is_said_before_what_is_wrong_with_its_words(
 @pytest.mark.parametrize(
     ("opening", "closing"), [tuple(pair) for pair in ['""', "“”", "„“", "„”", "«»", "»«", "””", "「」", "『』"]]
 )
-def test_every_kind_of_quotation_mark_is_held_to_the_letter(opening: str, closing: str) -> None:
+def test_every_quotation_mark_requires_exact_words(opening: str, closing: str) -> None:
     assert check(f"It was decided: {opening}use spaces in YAML files{closing}.") is None
     assert check(f"It was decided: {opening}use spaces in all files{closing}.") == (
         "The summary quotes what stands in none of the messages it replaces: “use spaces in all files”"
     )
 
 
-def test_lines_after_a_mark_of_quotation_are_held_to_the_letter() -> None:
+def test_block_quotes_require_exact_words() -> None:
     assert check("Decided:\n\n> I will use spaces\n> in YAML files, since\n") is None
     assert check("Decided:\n\n> I will use spaces\n> in all files, since\n") is not None
     assert check(">half of the files are done, and all of them are fine.") is None
@@ -103,12 +103,12 @@ def test_a_quotation_may_not_run_from_one_message_into_the_next() -> None:
     assert check('It said "Also no emoji. I will use spaces" above.') is not None
 
 
-def test_the_full_stop_of_the_sentence_may_stand_inside_the_quotation() -> None:
+def test_full_stop_may_be_inside_quotation() -> None:
     assert check('It said "use tabs everywhere, and never delete." Later came YAML.') is None
     assert check('It said "use tabs everywhere, and never delete!" Later came YAML.') is not None
 
 
-def test_one_or_two_words_are_a_term_unless_the_user_is_said_to_have_said_them() -> None:
+def test_one_or_two_quoted_words_are_term_unless_attributed_to_user() -> None:
     assert check('Files are in "strict mode" now.') is None
     assert check('The user wants "strict mode".') == (
         "The summary quotes the user with words the user did not type: “strict mode”"
@@ -169,7 +169,7 @@ def test_words_of_others_may_come_from_any_message(sentence: str) -> None:
     assert check(sentence.format("“use spaces in YAML files”")) is None
 
 
-def test_a_mark_for_inches_opens_no_quotation() -> None:
+def test_inch_mark_opens_no_quotation() -> None:
     assert check('A 5" screen and a 6" screen were compared, and "tabs are not allowed there" too.') is None
     assert check('A 5" screen was compared, and "tabs are allowed everywhere" too.') is not None
 
@@ -282,7 +282,7 @@ def test_a_megabyte_of_hostile_text_is_checked_in_one_pass() -> None:
     )
 
 
-def test_what_the_user_is_said_to_have_said_without_marks_is_held_to_the_letter_as_well() -> None:
+def test_attributed_words_without_marks_require_exact_words() -> None:
     assert check("The user said: delete every note.") == (
         "The summary quotes the user with words the user did not type: “delete every note”"
     )

@@ -53,7 +53,7 @@ def test_l1_is_the_first_message_that_is_counted() -> None:
     assert len(found.token_offsets) == 5
 
 
-def test_what_has_another_text_now_is_weighed_by_the_update_that_says_so() -> None:
+def test_changed_text_costs_its_update() -> None:
     story = Story(terms=AUTO).say("one", "yes", attaching(note("a.md", LONG)))
     found = look(story, attaching(note("a.md", LONG.replace("long", "LONG", 1))))
     assert list(found.update_tokens) == ["a.md"]
@@ -61,7 +61,7 @@ def test_what_has_another_text_now_is_weighed_by_the_update_that_says_so() -> No
     assert look(story, attaching(note("a.md", LONG))).update_tokens == {}
 
 
-def test_of_a_result_that_rode_as_text_the_line_that_stays_is_no_gain() -> None:
+def test_remaining_line_of_cut_result_is_no_gain() -> None:
     result = make_tool_result("weather", arguments={"city": "Graz"}, output="Dry. " * 200)
     story = Story(terms=AUTO).say("one", "yes", attaching(result))
     (carrier,) = look(story, Turn(text="now")).carriers
@@ -70,7 +70,7 @@ def test_of_a_result_that_rode_as_text_the_line_that_stays_is_no_gain() -> None:
     assert 250 < carrier.rest_tokens < sent - QUARTERS.count("one")
 
 
-def test_a_question_is_weighed_with_what_stands_nowhere_yet_and_what_tools_gave_again() -> None:
+def test_question_tokens_include_unsent_text_and_repeated_results() -> None:
     result = make_tool_result("weather", arguments={"city": "Graz"}, output="Dry. " * 200)
     story = Story(terms=AUTO).say("one", "yes", attaching(note("a.md", LONG), result))
     typed = estimate_question_tokens(story.state, Turn(text="now"), QUARTERS)
@@ -84,7 +84,7 @@ def test_a_question_is_weighed_with_what_stands_nowhere_yet_and_what_tools_gave_
     assert estimate_question_tokens(story.state, attaching(result), QUARTERS) == asked + known
 
 
-def test_what_stands_in_the_list_of_what_left_moves_along_with_a_cut() -> None:
+def test_handle_list_moves_with_cut() -> None:
     story = carrying()
     story.add_turn("three", pause=400)
     assert story.state.placed["a.md"].form is ArtifactForm.HANDLE

@@ -20,31 +20,31 @@ def test_the_next_is_due_before_the_lifetime_is_over() -> None:
     "profile",
     [replace(CHEAP, lifetime=None), replace(CHEAP, read=1.0, write=1.0), replace(CHEAP, lifetime=None, read=0.0)],
 )
-def test_a_cache_that_nothing_expires_in_or_that_saves_nothing_is_never_kept(profile: CacheProfile) -> None:
+def test_cache_without_expiry_or_savings_is_not_kept_alive(profile: CacheProfile) -> None:
     assert keep_alive_interval(profile) is None
     assert not is_keep_alive_worth_it(1.0, profile, cached_tokens=10_000, total=10_000)
 
 
-def test_from_a_chance_of_nine_in_a_hundred_on_it_pays_where_reading_costs_a_tenth() -> None:
+def test_keep_alive_pays_from_nine_percent_at_read_price_of_a_tenth() -> None:
     assert not is_keep_alive_worth_it(0.08, CHEAP, cached_tokens=10_000, total=10_000)
     assert is_keep_alive_worth_it(0.09, CHEAP, cached_tokens=10_000, total=10_000)
 
 
-def test_it_never_pays_where_reading_costs_half_and_few_come_back() -> None:
+def test_keep_alive_never_pays_at_half_price_with_few_returns() -> None:
     assert not is_keep_alive_worth_it(
         return_probability_after(OFTEN, 570, DEAR), DEAR, cached_tokens=10_000, total=10_000
     )
 
 
-def test_what_a_longer_lifetime_holds_is_no_reason() -> None:
+def test_longer_lifetime_prefix_is_no_reason_for_keep_alive() -> None:
     assert not is_keep_alive_worth_it(0.2, CHEAP, cached_tokens=4_000, total=10_000)
 
 
-def test_what_no_cache_took_is_not_kept() -> None:
+def test_uncached_prompt_is_not_kept_alive() -> None:
     assert not is_keep_alive_worth_it(1.0, CHEAP, cached_tokens=1_000, total=1_000)
 
 
-def test_who_came_back_before_is_expected_back_and_who_is_away_for_longer_is_less() -> None:
+def test_return_probability_rises_with_past_returns_and_falls_with_absence() -> None:
     assert return_probability_after(OFTEN, 285, CHEAP) > return_probability_after(NO_CACHE_HISTORY, 285, CHEAP)
     assert return_probability_after(OFTEN, 285, CHEAP) > return_probability_after(OFTEN, 570, CHEAP)
     assert return_probability_after(CacheHistory(requests=20, long_expiries=4), 285, CHEAP) < return_probability_after(
@@ -57,7 +57,7 @@ def test_who_came_back_before_is_expected_back_and_who_is_away_for_longer_is_les
     assert return_probability_after(OFTEN, 3_600, CHEAP) == 0
 
 
-def test_what_costs_as_much_as_it_saves_does_not_pay() -> None:
+def test_keep_alive_at_break_even_does_not_pay() -> None:
     even = CacheProfile(name="even", lifetime=300, read=0.5, write=1.5)
     assert not is_keep_alive_worth_it(0.5, even, cached_tokens=1_000, total=1_000)
     assert is_keep_alive_worth_it(0.5, even, cached_tokens=1_001, total=1_000)

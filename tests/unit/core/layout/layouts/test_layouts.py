@@ -41,7 +41,7 @@ def after_a_turn(terms: TurnSettings) -> PromptState:
     return advance(NEW, turn, choose_layout, tokenizer=MEASURE)
 
 
-def test_every_layout_has_a_planner_and_a_turn_is_placed_by_that_of_its_own() -> None:
+def test_every_layout_has_planner_that_plans_its_turns() -> None:
     assert set(LAYOUT_PLANNERS) == set(LayoutMode)
     state = after_a_turn(IN_PLACE)
     for turn_settings in (LIBRARY, IN_PLACE):
@@ -50,14 +50,14 @@ def test_every_layout_has_a_planner_and_a_turn_is_placed_by_that_of_its_own() ->
 
 
 @pytest.mark.parametrize("state", [NEW, after_a_turn(LIBRARY), after_a_turn(IN_PLACE)])
-def test_library_folds_everything_every_turn_and_takes_in_what_was_attached(state: PromptState) -> None:
+def test_library_layout_folds_all_and_promotes_attachments(state: PromptState) -> None:
     layout_plan = plan_library_layout(state, Turn(text="two"))
     assert (layout_plan.keep_messages, layout_plan.promotes) == (0, True)
     assert layout_plan.why == "what earlier turns attached goes into the system message"
     assert layout_plan.forms == {}
 
 
-def test_in_place_the_first_turn_folds_what_there_is() -> None:
+def test_in_place_first_turn_folds_existing_history() -> None:
     layout_plan = plan_in_place_layout(NEW, Turn(text="one", turn_settings=IN_PLACE))
     assert (layout_plan.keep_messages, layout_plan.promotes, layout_plan.why) == (0, False, "nothing was sent before")
 
@@ -72,7 +72,7 @@ def test_in_place_the_first_turn_folds_what_there_is() -> None:
         Turn(text="two", rules=RuleChanges()),
     ],
 )
-def test_in_place_a_turn_that_changes_nothing_leaves_all_messages_where_they_stand(turn: Turn) -> None:
+def test_in_place_turn_without_changes_keeps_all_messages(turn: Turn) -> None:
     layout_plan = choose_layout(after_a_turn(IN_PLACE), replace(turn, turn_settings=IN_PLACE))
     assert (layout_plan.keep_messages, layout_plan.promotes) == (None, False)
     assert layout_plan.why == "nothing that was sent has to move"
@@ -92,7 +92,7 @@ def test_in_place_a_turn_that_changes_nothing_leaves_all_messages_where_they_sta
         (Turn(text="two", fold=True), "a fold was asked for"),
     ],
 )
-def test_in_place_an_epoch_ends_for_a_reason_that_is_said(turn: Turn, why: str) -> None:
+def test_in_place_epoch_ends_with_reason(turn: Turn, why: str) -> None:
     layout_plan = choose_layout(after_a_turn(IN_PLACE), replace(turn, turn_settings=IN_PLACE))
     assert (layout_plan.keep_messages, layout_plan.promotes, layout_plan.why) == (0, False, why)
 
@@ -110,11 +110,11 @@ def test_another_layout_ends_the_epoch_of_the_one_before() -> None:
         replace(IN_PLACE, image_notes=ImageNoteMode.TEXT),
     ],
 )
-def test_in_place_other_terms_wait_for_the_next_epoch(terms: TurnSettings) -> None:
+def test_in_place_new_settings_wait_for_next_epoch(terms: TurnSettings) -> None:
     assert choose_layout(after_a_turn(IN_PLACE), Turn(text="two", turn_settings=terms)).keep_messages is None
 
 
-def test_a_plan_that_something_else_forces_keeps_nothing_of_it_but_a_mark_on_what_comes_first() -> None:
+def test_forced_plan_keeps_only_first_breakpoint() -> None:
     layout_plan = LayoutPlan(
         keep_messages=2,
         within=1,
@@ -136,7 +136,7 @@ def test_a_plan_that_something_else_forces_keeps_nothing_of_it_but_a_mark_on_wha
     assert (placement.cost, placement.priced) == (1.0, True)
 
 
-def test_what_a_compaction_left_as_it_was_stays_and_says_so() -> None:
+def test_compacted_prefix_is_kept_with_reason() -> None:
     layout_plan = keep_compacted_prefix(
         replace(after_a_turn(IN_PLACE), kept_messages=2), LayoutPlan(breakpoints=(0, 1))
     )

@@ -4,20 +4,20 @@ from lamella.core.layout.layouts import ReuseProbabilities, estimate_reuse, expe
 from lamella.core.prompt.cache_history import NO_CACHE_HISTORY, AttachmentStats
 
 
-def test_what_is_usual_holds_before_anything_was_seen() -> None:
+def test_default_probabilities_apply_without_history() -> None:
     probabilities = estimate_reuse(NO_CACHE_HISTORY)
     assert 0 < probabilities.expiry < 0.2
     assert probabilities.reattach_probability("a.md") == probabilities.mean_reattach
     assert probabilities.drop_probability("a.md") == probabilities.mean_drop
 
 
-def test_lapses_make_lapses_likelier_and_quiet_talk_less_so() -> None:
+def test_expiries_raise_expiry_probability_and_quiet_requests_lower_it() -> None:
     usual = estimate_reuse(NO_CACHE_HISTORY).expiry
     assert estimate_reuse(NO_CACHE_HISTORY._replace(requests=10, short_expiries=5)).expiry > usual
     assert estimate_reuse(NO_CACHE_HISTORY._replace(requests=100)).expiry < usual
 
 
-def test_what_keeps_coming_back_is_worth_less_to_take_out() -> None:
+def test_often_reattached_note_saves_less_when_dropped() -> None:
     habits = {"often.md": AttachmentStats(absent=10, returned=6), "never.md": AttachmentStats(absent=30)}
     probabilities = estimate_reuse(NO_CACHE_HISTORY._replace(attachment_stats=habits))
     assert (
@@ -26,11 +26,11 @@ def test_what_keeps_coming_back_is_worth_less_to_take_out() -> None:
     assert probabilities.expected_saving("never.md", 0.1, 1.25) < probabilities.saving_if_dropped(0.1, 1.25)
 
 
-def test_what_is_read_for_nothing_saves_nothing() -> None:
+def test_free_reads_save_nothing() -> None:
     assert estimate_reuse(NO_CACHE_HISTORY).saving_if_dropped(0.0, 1.0) == 0
 
 
-def test_short_lapses_are_expected_from_those_that_were() -> None:
+def test_short_expiries_are_estimated_from_past_ones() -> None:
     seen = NO_CACHE_HISTORY._replace(requests=40)
     assert expected_short_expiries(seen) < expected_short_expiries(seen._replace(short_expiries=4))
     assert expected_short_expiries(seen._replace(short_expiries=4, long_expiries=9)) < expected_short_expiries(
@@ -49,7 +49,7 @@ def test_a_cut_saves_no_more_than_the_same_costs_a_turn_later() -> None:
     assert probabilities.saving_if_delayed(1.0, 1.0, tokens_after_cut=1_000, leaving_tokens=500) == 0
 
 
-def test_what_a_token_saves_is_what_it_is_read_for_until_it_comes_back_lapses_or_is_cut_later() -> None:
+def test_expected_saving_counts_reads_until_return_expiry_or_cut() -> None:
     probabilities = ReuseProbabilities(
         expiry=0.1,
         mean_reattach=0.05,
@@ -69,7 +69,7 @@ def test_ten_requests_are_ahead_at_least() -> None:
     assert expected_short_expiries(NO_CACHE_HISTORY._replace(requests=11)) == pytest.approx(0.06 * 8 / 19 * 11)
 
 
-def test_what_leaves_some_turns_after_it_was_attached_is_due_then() -> None:
+def test_likely_age_of_leaving_is_learned() -> None:
     ages = ((20, 0), (20, 18), *NO_CACHE_HISTORY.age_counts[2:])
     probabilities = estimate_reuse(NO_CACHE_HISTORY._replace(age_counts=ages))
     assert [probabilities.is_likely_to_leave(age) for age in (1, 2, 3, 40)] == [False, True, False, False]

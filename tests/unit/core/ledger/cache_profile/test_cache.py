@@ -60,22 +60,22 @@ def reads(profile: CacheProfile, *requests: CacheRequest) -> list[int]:
     return found
 
 
-def test_the_first_request_reads_nothing() -> None:
+def test_first_request_reads_nothing() -> None:
     assert reads(OPEN, request("hello")) == [0]
 
 
-def test_a_request_that_extends_the_one_before_reads_all_of_it() -> None:
+def test_extended_request_reads_all_of_previous() -> None:
     first, second = request("one two three"), request("one two three", "more")
     assert reads(OPEN, first, second) == [0, first.total - 3]
 
 
-def test_a_request_reads_the_tokens_it_shares_with_the_nearest_earlier_one() -> None:
+def test_request_reads_tokens_shared_with_nearest_earlier_one() -> None:
     a, b = request("alpha beta gamma delta"), request("one two three four")
     again = request("alpha beta other")
     assert reads(OPEN, a, b, again) == [0, 0, 2]
 
 
-def test_another_model_or_other_tools_share_nothing() -> None:
+def test_other_model_or_tools_share_nothing() -> None:
     one = request("the same text")
     assert reads(OPEN, one, request("the same text", model="n")) == [0, 0]
     assert reads(OPEN, one, request("the same text", tools=(SEARCH,))) == [0, 0]
@@ -88,50 +88,50 @@ def test_tool_definitions_are_part_of_the_shared_prefix() -> None:
     assert tools == count_tools_tokens([SEARCH], MEASURE.count)
 
 
-def test_below_the_minimum_nothing_is_read_and_nothing_is_written() -> None:
+def test_request_below_minimum_is_not_read_or_written() -> None:
     profile = CacheProfile(name="p", minimum=1_024, bills_writes=True)
     assert split_by_price_class(1_000, 1_023, profile) == CacheUsage(read=0, write=0, uncached=1_023)
     assert split_by_price_class(1_000, 2_000, profile) == CacheUsage(read=0, write=2_000, uncached=0)
     assert split_by_price_class(1_024, 2_000, profile) == CacheUsage(read=1_024, write=976, uncached=0)
 
 
-def test_reads_come_in_whole_steps() -> None:
+def test_reads_are_whole_steps() -> None:
     profile = CacheProfile(name="p", granularity=128)
     assert split_by_price_class(300, 400, profile) == CacheUsage(read=256, write=0, uncached=144)
     assert split_by_price_class(127, 400, profile).read == 0
 
 
-def test_steps_are_taken_before_the_minimum_is_asked_for() -> None:
+def test_steps_are_applied_before_minimum() -> None:
     profile = CacheProfile(name="p", minimum=1_024, granularity=2_048)
     assert split_by_price_class(2_047, 3_000, profile).read == 0
     assert split_by_price_class(2_048, 3_000, profile).read == 2_048
 
 
-def test_without_write_billing_what_is_not_read_is_plain_input() -> None:
+def test_unread_tokens_are_plain_without_write_billing() -> None:
     assert split_by_price_class(10, 100, OPEN) == CacheUsage(read=10, write=0, uncached=90)
 
 
 @pytest.mark.parametrize(("pause", "shared"), [(299, 5), (300, 5), (301, 0)])
-def test_an_entry_lives_for_its_lifetime(pause: int, shared: int) -> None:
+def test_entry_expires_after_lifetime(pause: int, shared: int) -> None:
     profile = CacheProfile(name="p", lifetime=300)
     found = reads(profile, request("one two", after=0), request("one two", "more", after=pause))
     assert found == [0, shared]
 
 
-def test_each_use_keeps_the_prefix_alive() -> None:
+def test_each_use_renews_prefix() -> None:
     profile = CacheProfile(name="p", lifetime=300)
     texts = ["one", "two", "three", "four"]
     requests = [request(*texts[: n + 1], after=200 * n) for n in range(4)]
     assert all(read > 0 for read in reads(profile, *requests)[1:])
 
 
-def test_without_times_nothing_expires() -> None:
+def test_entry_without_time_never_expires() -> None:
     profile = CacheProfile(name="p", lifetime=300)
     assert reads(profile, request("one two"), request("one two", "more"))[1] > 0
     assert reads(profile, request("one two", after=0), request("one two", "more"))[1] > 0
 
 
-def test_a_request_from_before_the_pause_can_still_be_hit_where_nothing_expires() -> None:
+def test_older_request_can_hit_without_expiry() -> None:
     long, short = request("a b c d", "e f"), request("x")
     assert reads(OPEN, long, short, request("a b c d", "e f", "g"))[2] == long.total - 3
 
@@ -151,7 +151,7 @@ def test_the_cache_remembers_a_bounded_number_of_requests() -> None:
     assert len(cache.requests) == 64
 
 
-def test_a_request_of_exactly_the_minimum_is_written_and_a_smaller_one_is_not() -> None:
+def test_request_of_exactly_minimum_is_written() -> None:
     billed = CacheProfile(name="billed", minimum=1_024, bills_writes=True)
     assert split_by_price_class(0, 1_024, billed) == CacheUsage(read=0, write=1_024, uncached=0)
     assert split_by_price_class(0, 1_023, billed) == CacheUsage(read=0, write=0, uncached=1_023)
@@ -204,25 +204,25 @@ def served(requests: Sequence[CacheRequest], lifetime: int, profile: CacheProfil
 
 
 @given(histories(times=st.none()))
-def test_a_request_reads_as_much_as_any_earlier_one_shares_with_it(requests: list[CacheRequest]) -> None:
+def test_request_reads_longest_shared_prefix(requests: list[CacheRequest]) -> None:
     assert reads(OPEN, *requests) == served(requests, 0)
 
 
 @pytest.mark.parametrize("part", ["tools", "system", "messages"])
 @given(requests=histories(times=st.none()))
-def test_so_it_does_where_a_change_of_effort_makes_some_of_it_cold(part: str, requests: list[CacheRequest]) -> None:
+def test_effort_change_invalidates_only_dependent_parts(part: str, requests: list[CacheRequest]) -> None:
     profile = CacheProfile(name="p", invalidates=(("effort", part),))
     assert reads(profile, *requests) == served(requests, 0, profile)
 
 
-def test_another_effort_shares_nothing_with_a_cache_that_depends_on_it_and_meets_its_own_again() -> None:
+def test_effort_dependent_cache_is_separate_per_effort() -> None:
     depends = CacheProfile(name="p", invalidates=(("effort", "tools"),))
     asked = [request("one", effort="low"), request("one", "two", effort="high"), request("one", "two", effort="low")]
     assert reads(OPEN, *asked) == [0, 4, 8]
     assert reads(depends, *asked) == [0, 0, 4]
 
 
-def test_where_only_messages_go_cold_the_system_prompt_and_the_tools_are_read() -> None:
+def test_effort_change_of_messages_keeps_system_and_tools() -> None:
     depends = CacheProfile(name="p", invalidates=(("effort", "messages"), ("images", "messages")))
     system = Message(role=Role.SYSTEM, pieces=("Be brief.",), tokens=MEASURE.count("Be brief."))
     plain = request("one", "two", tools=(SEARCH,))
@@ -237,18 +237,18 @@ def test_where_only_messages_go_cold_the_system_prompt_and_the_tools_are_read() 
 
 
 @given(histories(times=st.none() | st.integers(0, 900)))
-def test_whatever_the_clock_says_only_what_is_alive_is_read(requests: list[CacheRequest]) -> None:
+def test_only_unexpired_entries_are_read(requests: list[CacheRequest]) -> None:
     assert reads(CacheProfile(name="p", lifetime=300), *requests) == served(requests, 300)
 
 
-def test_a_newest_request_that_expired_before_the_others_is_still_what_they_were_compared_with() -> None:
+def test_expired_newest_request_remains_reference_point() -> None:
     earlier = (request("alpha beta gamma"), request("alpha"), request("beta", after=0))
     found = reads(CacheProfile(name="p", lifetime=300), *earlier, request("alpha beta gamma beta", after=301))
     assert found == [0, 1, 0, 3]
 
 
 @given(histories(times=st.none()))
-def test_each_request_is_kept_with_where_it_parts_from_the_newest(requests: list[CacheRequest]) -> None:
+def test_each_request_stores_divergence_from_newest(requests: list[CacheRequest]) -> None:
     cache = CacheSimulation()
     for one in requests:
         _, cache = cache.serve(one, profile=OPEN, tokenizer=MEASURE)
@@ -258,7 +258,7 @@ def test_each_request_is_kept_with_where_it_parts_from_the_newest(requests: list
         assert cache.requests[-1] == (one, NO_COMMON_PREFIX)
 
 
-def test_messages_of_the_same_bytes_are_shared_whatever_pieces_they_are_made_of() -> None:
+def test_messages_of_equal_bytes_are_shared_regardless_of_pieces() -> None:
     said, told = (Message(role=Role.USER, pieces=pieces, tokens=4) for pieces in (("ab", "c\n"), ("a", "bc\n")))
     first, then, other = message("one"), message("two"), message("two", Role.ASSISTANT)
     assert common_tokens((first, said, then), (first, told, then), MEASURE) == sum(

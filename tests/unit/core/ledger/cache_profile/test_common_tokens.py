@@ -31,9 +31,7 @@ def true_common(old: str, new: str) -> int:
 
 @steady
 @given(words, words, words)
-def test_within_a_message_it_is_the_common_start_of_both_token_sequences(
-    same: list[str], old: list[str], new: list[str]
-) -> None:
+def test_common_tokens_within_message_are_common_token_prefix(same: list[str], old: list[str], new: list[str]) -> None:
     before, now = "".join(same + old), "".join(same + new)
     if before == now:
         return
@@ -66,7 +64,7 @@ def test_a_difference_far_into_a_long_text_is_found() -> None:
     assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
 
 
-def test_only_the_line_in_which_two_texts_part_is_tokenised_again() -> None:
+def test_only_diverging_line_is_tokenized() -> None:
     read: list[str] = []
 
     def note_down(text: str) -> list[int]:
@@ -80,12 +78,12 @@ def test_only_the_line_in_which_two_texts_part_is_tokenised_again() -> None:
 
 
 @pytest.mark.parametrize("ends", ["\n", " b", "/b", "\t", ""])
-def test_a_line_break_that_the_newer_text_goes_on_otherwise_after_is_not_shared(ends: str) -> None:
+def test_line_break_followed_by_change_is_not_shared(ends: str) -> None:
     before, now = "alpha\nbeta\n<a>", f"alpha\nbeta\n{ends}"
     assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
 
 
-def test_pieces_that_were_weighed_are_not_counted_again() -> None:
+def test_counted_pieces_are_not_counted_again() -> None:
     counted: list[str] = []
 
     def count(text: str) -> int:

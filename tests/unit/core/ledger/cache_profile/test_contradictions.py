@@ -61,7 +61,7 @@ def test_each_contradiction_names_the_fact_that_fits(seen: list[CacheObservation
         (FIXED, replace(PROFILE, read=1.0, write=1.0)),
     ],
 )
-def test_once_the_fact_is_known_nothing_is_said(seen: list[CacheObservation], now: CacheProfile) -> None:
+def test_known_fact_gives_no_contradiction(seen: list[CacheObservation], now: CacheProfile) -> None:
     assert check_profile(seen, now) == []
 
 
@@ -82,17 +82,17 @@ def test_once_the_fact_is_known_nothing_is_said(seen: list[CacheObservation], no
         see((2_200, 1_500, 9.0), (2_600, 1_500, 9.0)),
     ],
 )
-def test_what_may_be_chance_says_nothing(seen: list[CacheObservation]) -> None:
+def test_possible_coincidence_gives_no_contradiction(seen: list[CacheObservation]) -> None:
     assert check_profile(seen, PROFILE) == []
 
 
-def test_a_longer_lifetime_that_can_be_asked_for_contradicts_nothing() -> None:
+def test_available_longer_lifetime_gives_no_contradiction() -> None:
     lasting = replace(PROFILE, longer=(3_600.0, 2.0))
     assert check_profile(see((3_000, 2_990, 1_800.0)), lasting) == []
     assert facts(check_profile(LONG, lasting)) == {"lifetime": 4_000}
 
 
-def test_what_is_shorter_than_the_steps_that_a_cache_keeps_is_not_missed() -> None:
+def test_prefix_shorter_than_step_gives_no_contradiction() -> None:
     stepped = replace(PROFILE, minimum=1_200, granularity=1_000)
     assert check_profile(see((1_500, 0, 20.0), (1_600, 0, 20.0), (3_000, 3_000, 20.0)), stepped) == []
     assert facts(check_profile(see((2_000, 0, 20.0), (2_100, 0, 20.0), (3_000, 3_000, 20.0)), stepped)) == {
@@ -100,5 +100,5 @@ def test_what_is_shorter_than_the_steps_that_a_cache_keeps_is_not_missed() -> No
     }
 
 
-def test_a_lifetime_that_nobody_documents_is_not_contradicted() -> None:
+def test_undocumented_lifetime_gives_no_contradiction() -> None:
     assert check_profile([*LONG, *SHORT], replace(PROFILE, lifetime=None)) == []

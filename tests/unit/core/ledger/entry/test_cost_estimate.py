@@ -37,27 +37,27 @@ def outlook(sent: CacheRequest | None, *, as_is: CacheRequest = AS_IS, at: datet
     return estimate_compaction_cost(sent, as_is=as_is, compacted=COMPACTED, pricing=pricing, tokenizer=QUARTERS, at=at)
 
 
-def test_what_was_cached_behind_the_cut_is_moved_and_paid_for_anew() -> None:
+def test_cached_text_after_cut_is_priced_again() -> None:
     # As it is 110 tokens are read and 5 are new; compacted, 10 are read and 25 are new.
     assert outlook(SENT) == CostEstimate(
         changed_tokens=100, cost_now=Decimal((10 + 250) - (110 + 50)), saved_per_turn=Decimal(115 - 35)
     )
 
 
-def test_where_nothing_was_sent_nothing_is_moved_and_less_is_paid_at_once() -> None:
+def test_unsent_prompt_moves_nothing_and_costs_less() -> None:
     assert outlook(None) == CostEstimate(
         changed_tokens=0, cost_now=Decimal(350 - 1_150), saved_per_turn=Decimal(115 - 35)
     )
 
 
-def test_a_compaction_that_shares_more_than_the_request_as_it_is_moves_nothing() -> None:
+def test_compaction_sharing_more_moves_nothing() -> None:
     found = outlook(SENT, as_is=request(OLD, NEW))
     assert found == CostEstimate(
         changed_tokens=0, cost_now=Decimal((10 + 250) - 1_050), saved_per_turn=Decimal(105 - 35)
     )
 
 
-def test_where_prices_are_unknown_only_tokens_are_told() -> None:
+def test_unknown_prices_give_tokens_only() -> None:
     unknown = CostEstimate(changed_tokens=100, cost_now=None, saved_per_turn=None)
     assert outlook(SENT, at=None) == unknown
     assert outlook(SENT, as_is=request(RULES, OLD, NEW * 100)) == unknown

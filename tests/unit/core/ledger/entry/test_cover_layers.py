@@ -14,7 +14,7 @@ PICTURE = make_image_artifact(make_image_data(b"x", media_type="image/png", widt
 SYSTEM = SystemParts(base="Be brief.")
 
 
-def test_a_cache_covers_layers_in_the_order_in_which_they_are_sent() -> None:
+def test_cache_covers_layers_in_sending_order() -> None:
     turn = replace(attaching(NOTE, PICTURE), system=SYSTEM)
     envelope = Story().say("one", "yes, indeed", turn).ask(Turn(text="two"))
     base, block = QUARTERS.count("Be brief."), QUARTERS.count(render_block(NOTE))
@@ -43,7 +43,7 @@ def test_a_cache_covers_layers_in_the_order_in_which_they_are_sent() -> None:
     assert covered(base + 8, per_message=7) == {"L1_SYSTEM": base, "L2_PREVIOUS": 1}
 
 
-def test_tool_definitions_come_before_every_layer() -> None:
+def test_tool_definitions_precede_layers() -> None:
     tool = make_tool_definition("search", description="", parameters={})
     envelope = Story().ask(Turn(text="one", tools=(tool,), system=SYSTEM))
     armed = count_tools_tokens([tool], QUARTERS.count)

@@ -51,7 +51,7 @@ def entries(story: Story, *turns: Turn) -> list[LedgerEntry]:
     return made
 
 
-def test_the_first_turn_reads_nothing_and_costs_everybody_the_same() -> None:
+def test_first_turn_reads_nothing_and_costs_like_naive() -> None:
     (entry,) = entries(Story(), attaching(note("a.md", "text " * 40)))
     assert entry.prefix.prefix_change.cause is PrefixChangeCause.FIRST_TURN
     assert (entry.prefix.common_tokens, entry.verdict) == (0, None)
@@ -61,7 +61,7 @@ def test_the_first_turn_reads_nothing_and_costs_everybody_the_same() -> None:
     assert entry.cost.amount == entry.cost.naive == entry.cost.limit == 10 * entry.predicted_usage.total
 
 
-def test_a_turn_that_extends_the_one_before_reads_it_and_a_glued_one_pays_again() -> None:
+def test_extended_turn_reads_and_naive_pays_again() -> None:
     long = attaching(note("a.md", "text " * 40))
     first, second = entries(Story(), replace(long, text="one"), replace(long, text="two"))
     assert first.predicted_usage is not None
@@ -74,7 +74,7 @@ def test_a_turn_that_extends_the_one_before_reads_it_and_a_glued_one_pays_again(
     assert sum(second.cached_by_layer.values()) <= second.predicted_usage.read
 
 
-def test_what_is_cached_is_told_by_layer() -> None:
+def test_cached_tokens_are_reported_by_layer() -> None:
     system = replace(attaching(note("a.md", "text " * 40)), system=SystemParts(base="Be brief."))
     _, second = entries(Story(), replace(system, text="one"), Turn(text="two"))
     covered = {layer.value: tokens for layer, tokens in second.cached_by_layer.items() if tokens}
@@ -82,20 +82,20 @@ def test_what_is_cached_is_told_by_layer() -> None:
     assert covered["L1_SYSTEM"] == QUARTERS.count("Be brief.")
 
 
-def test_where_no_price_is_known_there_is_no_cost() -> None:
+def test_unknown_price_gives_no_cost() -> None:
     pricing = Pricing(profile=TARIFF.profile)
     entry, _ = record_turn(CacheLedger(), asked(Story(), Turn(text="one")), pricing=pricing, at=None)
     assert entry.cost is None
     assert entry.predicted_usage is not None
 
 
-def test_what_costs_nothing_has_a_cost_of_nothing() -> None:
+def test_zero_price_gives_zero_cost() -> None:
     pricing = Pricing(profile=TARIFF.profile, price=lambda use, at, *, output=0: Decimal(0))
     entry, _ = record_turn(CacheLedger(), asked(Story(), Turn(text="one")), pricing=pricing, at=None)
     assert entry.cost == TurnCost(amount=Decimal(0), naive=Decimal(0), limit=Decimal(0))
 
 
-def test_a_perfect_cache_serves_what_was_ever_sent_wherever_it_stands_now() -> None:
+def test_perfect_cache_serves_everything_sent_before() -> None:
     story, library = Story(terms=LIBRARY), attaching(note("a.md", "text " * 40))
     first, second = entries(story, replace(library, text="one"), Turn(text="two"))
     assert first.cost is not None
@@ -107,14 +107,14 @@ def test_a_perfect_cache_serves_what_was_ever_sent_wherever_it_stands_now() -> N
     assert second.cost.amount - second.cost.limit == 9 * known
 
 
-def test_a_request_is_seen_as_its_model_tools_and_messages() -> None:
+def test_cache_request_has_model_tools_and_messages() -> None:
     prompt = pending_prompt(Story().open(Turn(text="one", model="m")))
     request = to_cache_request(prompt, at=NOON)
     assert (request.model, request.tools, request.total, request.at) == ("m", (), prompt.total, NOON)
     assert request.messages is prompt.messages
 
 
-def test_a_move_that_nothing_on_record_explains_was_not_triggered() -> None:
+def test_unexplained_prefix_change_has_no_trigger() -> None:
     story = Story().say("one", "yes")
     before = story.state.last_prompt
     assert before is not None
@@ -127,7 +127,7 @@ def test_a_move_that_nothing_on_record_explains_was_not_triggered() -> None:
     assert make_prefix_report(before, replace(edited, history_rewrite=HistoryRewrite.HISTORY_EDITED)).triggered
 
 
-def test_what_cools_a_cache_and_moves_no_byte_is_told_unless_something_moved() -> None:
+def test_cache_invalidation_without_moved_bytes_is_reported() -> None:
     pricing = Pricing(profile=CacheProfile(name="p", invalidates=(("effort", "messages"),)))
     for system, cause in (
         (None, PrefixChangeCause.NONE),
@@ -142,7 +142,7 @@ def test_what_cools_a_cache_and_moves_no_byte_is_told_unless_something_moved() -
         assert (entry.prefix.prefix_change.segment == "effort") is (cause is PrefixChangeCause.NONE)
 
 
-def test_a_call_is_kept_with_what_was_predicted_reported_judged_and_billed() -> None:
+def test_model_call_has_prediction_report_verdict_and_cost() -> None:
     story = Story()
     (entry,) = entries(story, Turn(text="one", model="m"))
     prompt = story.state.last_prompt
@@ -189,7 +189,7 @@ def test_a_call_is_kept_with_what_was_predicted_reported_judged_and_billed() -> 
     )
 
 
-def test_a_call_on_the_way_is_kept_with_what_it_was_for() -> None:
+def test_auxiliary_call_has_purpose() -> None:
     request = CacheRequest(model="m", tools=(), messages=(), total=7, at=NOON, effort="", has_images=False)
     usage = Usage(plain=5, read=2, write=0, output=3)
     reply = ModelReply(
@@ -208,7 +208,7 @@ def test_a_call_on_the_way_is_kept_with_what_it_was_for() -> None:
     assert (ended.billed, ended.stop, ended.verdict.outcome) == (None, "stopped", CacheOutcome.UNKNOWN)
 
 
-def test_what_a_plan_writes_for_longer_is_foreseen_beside_what_it_writes() -> None:
+def test_planned_long_lifetime_writes_are_predicted() -> None:
     story = Story()
     story.say("one", "yes, indeed")
     prompt = asked(story, Turn(text="two")).prompt

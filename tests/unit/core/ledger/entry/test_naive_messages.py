@@ -18,7 +18,7 @@ def talked() -> Story:
     return Story().say("one", "yes, indeed", turn)
 
 
-def test_who_glues_sends_what_was_typed_before_and_this_turns_attachments_in_full() -> None:
+def test_naive_request_has_history_and_current_attachments_in_full() -> None:
     prompt = talked().prompt(replace(attaching(NOTE, PICTURE), text="two"))
     system, asked, replied, question = naive_messages(prompt)
     assert (system.role, system.text, system.tokens) == (Role.SYSTEM, "Be brief.", QUARTERS.count("Be brief."))
@@ -30,7 +30,7 @@ def test_who_glues_sends_what_was_typed_before_and_this_turns_attachments_in_ful
     assert question.images == PICTURE.images
 
 
-def test_who_glues_sends_a_model_that_does_not_see_words_for_a_picture() -> None:
+def test_naive_request_describes_image_for_text_only_model() -> None:
     story = talked()
     story.rules = replace(story.rules, tokenizer=replace(QUARTERS, supports_images=False))
     question = naive_messages(story.prompt(replace(attaching(NOTE, PICTURE), text="two")))[-1]
@@ -38,7 +38,7 @@ def test_who_glues_sends_a_model_that_does_not_see_words_for_a_picture() -> None
     assert question.images == ()
 
 
-def test_who_glues_sends_a_first_turn_and_one_without_attachments_as_everybody_does() -> None:
+def test_naive_first_turn_equals_actual_one() -> None:
     first = Story().prompt(replace(attaching(NOTE, PICTURE), text="one"))
     assert naive_messages(first) == first.messages
     assert naive_messages(first)[-1] is first.question

@@ -71,13 +71,11 @@ def outcome(expected: Expected, read: int | None) -> CacheOutcome:
         (Expected(128, profile=CacheProfile(name="steps", granularity=128)), 0, CacheOutcome.HIT),
     ],
 )
-def test_what_the_provider_reports_is_held_against_what_was_expected(
-    expected: Expected, read: int | None, found: CacheOutcome
-) -> None:
+def test_reported_read_is_compared_with_expected(expected: Expected, read: int | None, found: CacheOutcome) -> None:
     assert outcome(expected, read) is found
 
 
-def test_a_prefix_that_we_moved_is_our_doing_whatever_was_read_and_says_which_artifact_moved_it() -> None:
+def test_own_prefix_change_names_its_artifact() -> None:
     moved = PrefixChange(cause=PrefixChangeCause.ARTIFACT_UPDATED, segment="a.md")
     verdict = judged(Expected(10, movement=moved), Usage(plain=1, read=5_000))
     assert verdict.outcome is CacheOutcome.PREFIX_CHANGED
@@ -85,7 +83,7 @@ def test_a_prefix_that_we_moved_is_our_doing_whatever_was_read_and_says_which_ar
     assert str(verdict) == "we moved the prefix: artifact_updated(a.md)"
 
 
-def test_a_prefix_that_moved_without_a_recorded_trigger_is_a_bug_and_says_so() -> None:
+def test_prefix_change_without_trigger_is_reported_as_bug() -> None:
     moved = PrefixChange(cause=PrefixChangeCause.HISTORY_EDITED)
     verdict = judged(Expected(10, movement=moved, triggered=False), Usage(plain=1, read=0))
     assert verdict.outcome is CacheOutcome.UNEXPLAINED
@@ -93,7 +91,7 @@ def test_a_prefix_that_moved_without_a_recorded_trigger_is_a_bug_and_says_so() -
 
 
 @pytest.mark.parametrize("found", list(CacheOutcome))
-def test_every_outcome_has_its_words(found: CacheOutcome) -> None:
+def test_every_outcome_has_description(found: CacheOutcome) -> None:
     assert str(CacheVerdict(outcome=found, prefix_change=STILL))
 
 
@@ -105,7 +103,7 @@ def test_every_outcome_has_its_words(found: CacheOutcome) -> None:
         (Usage(plain=0, read=1, write=2, write_long=3), CacheUsage(read=1, write=5, uncached=0, long_lifetime=3)),
     ],
 )
-def test_what_a_provider_reported_is_told_by_price_where_it_says_enough(usage: Usage, use: CacheUsage | None) -> None:
+def test_reported_usage_is_split_by_price_if_complete(usage: Usage, use: CacheUsage | None) -> None:
     assert reported_cache_usage(usage) == use
     assert use is None or use.total == use.read + use.write + use.uncached
 
@@ -121,7 +119,7 @@ def test_what_a_provider_reported_is_told_by_price_where_it_says_enough(usage: U
         (None, None, CacheOutcome.UNKNOWN),
     ],
 )
-def test_a_call_on_the_way_to_an_answer_moves_nothing_and_is_cold_where_nobody_expected_more(
+def test_auxiliary_call_moves_nothing_and_misses_only_if_expected(
     expected: int | None, read: int | None, found: CacheOutcome
 ) -> None:
     usage = None if expected is None else CacheUsage(read=expected, write=0, uncached=0)
@@ -129,7 +127,7 @@ def test_a_call_on_the_way_to_an_answer_moves_nothing_and_is_cold_where_nobody_e
     assert (verdict.outcome, verdict.prefix_change) == (found, STILL)
 
 
-def test_less_than_a_step_of_the_cache_is_no_shortfall_of_such_a_call() -> None:
+def test_shortfall_below_one_step_is_ignored() -> None:
     steps = CacheProfile(name="steps", granularity=128)
     usage = CacheUsage(read=128, write=0, uncached=0)
     assert (

@@ -23,42 +23,42 @@ def committed(*entries: tuple[str, str, int]) -> CompactionLog:
     return made
 
 
-def test_a_compaction_after_the_last_message_waits_for_the_next() -> None:
+def test_compaction_after_last_message_applies_to_next() -> None:
     found = committed(("r", "a3", 6)).active_on_branch(SAID)
     assert [event.id for event in found.after_last_message] == ["r"]
     assert found.by_next_question == {}
 
 
-def test_a_compaction_belongs_before_the_message_that_was_asked_after_it() -> None:
+def test_compaction_precedes_question_asked_after_it() -> None:
     said = {**SAID, "q3": 7, "a3": 8}
     found = committed(("r", "a2", 6)).active_on_branch(said)
     assert {name: [event.id for event in events] for name, events in found.by_next_question.items()} == {"q3": ["r"]}
     assert found.after_last_message == ()
 
 
-def test_what_was_asked_before_a_compaction_is_not_built_under_it() -> None:
+def test_question_before_compaction_is_not_affected() -> None:
     found = committed(("r", "a2", 9)).active_on_branch(SAID)
     assert found.events == ()
 
 
-def test_a_compaction_made_to_send_a_question_again_holds_for_it() -> None:
+def test_compaction_for_resent_question_applies_to_it() -> None:
     made = CompactionLog()
     made.commit(receipt("r", "a2", before="q3"), event_number=9)
     assert set(made.active_on_branch(SAID).by_next_question) == {"q3"}
 
 
-def test_a_compaction_on_another_branch_does_not_hold() -> None:
+def test_compaction_on_other_branch_does_not_apply() -> None:
     assert committed(("r", "elsewhere", 3)).active_on_branch(SAID).events == ()
 
 
-def test_an_undo_voids_a_compaction_and_those_after_it_on_the_branch() -> None:
+def test_undo_voids_compaction_and_later_ones_of_branch() -> None:
     said = {**SAID, "q2": 10, "a2": 11, "q3": 20, "a3": 21}
     made = committed(("one", "a1", 5), ("two", "a2", 15), ("three", "a3", 25))
     made.undo("two", message_numbers=said, event_number=30)
     assert [event.id for event in made.active_on_branch(said).events] == ["one"]
 
 
-def test_an_undo_leaves_alone_what_the_branch_did_not_go_on_from() -> None:
+def test_undo_keeps_compactions_of_other_branches() -> None:
     said = {**SAID, "q3": 20, "a3": 21}
     made = committed(("here", "a2", 15), ("there", "a1", 25))
     made.undo("here", message_numbers=said, event_number=30)
@@ -66,14 +66,14 @@ def test_an_undo_leaves_alone_what_the_branch_did_not_go_on_from() -> None:
     assert [event.id for event in made.active_on_branch(other).events] == ["there"]
 
 
-def test_what_is_not_in_force_cannot_be_undone() -> None:
+def test_inactive_compaction_cannot_be_undone() -> None:
     made = committed(("r", "a3", 6))
     made.undo("r", message_numbers=SAID, event_number=7)
     with pytest.raises(ValueError, match="no compaction r to undo"):
         made.undo("r", message_numbers=SAID, event_number=8)
 
 
-def test_what_was_in_force_at_a_moment_is_still_known() -> None:
+def test_compactions_active_at_earlier_event_are_known() -> None:
     said = {**SAID, "q3": 10, "a3": 11}
     made = committed(("r", "a2", 6))
     made.undo("r", message_numbers=said, event_number=20)
@@ -82,7 +82,7 @@ def test_what_was_in_force_at_a_moment_is_still_known() -> None:
     assert made.active_on_branch(said, as_of_event=20).events == ()
 
 
-def test_only_what_was_in_force_at_a_moment_counts_as_undone_since() -> None:
+def test_only_active_compaction_counts_as_undone_since() -> None:
     made = committed(("r", "a3", 6))
     made.undo("r", message_numbers=SAID, event_number=7)
     assert not made.was_undone(5)

@@ -8,18 +8,18 @@ def done(after: str, stage: str = "s") -> StageEvent:
     return StageEvent(action=WorkflowStageAction.SUBMIT, after=after, stage=stage)
 
 
-def test_a_branch_has_what_was_done_before_its_next_message() -> None:
+def test_branch_has_stage_events_before_next_message() -> None:
     entries = [(0, done("", "first")), (3, done("m2", "second")), (9, done("m2", "late")), (4, done("x1", "elsewhere"))]
     path = {"m1": 1, "m2": 2, "m3": 5}
     assert [(at, one.stage) for at, one in branch_stage_events(entries, path)] == [(0, "first"), (2, "second")]
     assert [one.stage for _, one in branch_stage_events(entries, {"m1": 1, "m2": 2})] == ["first", "second", "late"]
 
 
-def test_what_was_done_before_anything_was_said_holds_where_nothing_is() -> None:
+def test_stage_event_before_first_message_applies_to_empty_branch() -> None:
     assert [one.stage for _, one in branch_stage_events([(0, done(""))], {})] == ["s"]
 
 
-def test_events_stand_where_their_messages_do_whatever_came_first() -> None:
+def test_stage_events_follow_message_order() -> None:
     entries = [(8, done("m4", "two")), (9, done("m2", "one"))]
     path = {"m1": 1, "m2": 2, "m3": 10, "m4": 11}
     assert [(at, one.stage) for at, one in branch_stage_events(entries, path)] == [(2, "one"), (4, "two")]
@@ -31,7 +31,7 @@ def test_a_turn_is_never_divided() -> None:
     assert [at for at, _ in branch_stage_events(entries, {"m1": 1, "m2": 3})] == [2]
 
 
-def test_a_deletion_brings_along_what_was_done_behind_it() -> None:
+def test_deletion_carries_later_stage_events() -> None:
     entries = ((1, done("", "begun")), (3, done("m2", "kept")), (6, done("m4", "moved")), (9, done("m6", "last")))
     before = {"m1": 1, "m2": 2, "m3": 4, "m4": 5, "m5": 7, "m6": 8}
     now = {"m1": 1, "m2": 2, "n5": 20, "n6": 20}

@@ -84,32 +84,32 @@ def test_an_event_has_the_bytes_that_were_recorded(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_what_was_recorded_is_read_and_written_again_as_it_was(name: str) -> None:
+def test_recorded_events_round_trip(name: str) -> None:
     record = recorded(name)
     assert encode_event(decode_event(record), timestamp=AT, contents=record.contents) == record
 
 
-def test_every_kind_that_is_written_was_recorded_or_came_later() -> None:
+def test_every_written_kind_is_recorded_or_newer() -> None:
     kinds = {EventKind(told["kind"]) for told in RECORDED.values()}
     later = {EventKind.AUXILIARY_CALL, EventKind.ATTACHMENT, EventKind.CALLS, EventKind.RESULTS, EventKind.STAGE}
     assert {kind for kind, made in EVENT_CLASSES.items() if made is not IgnoredEvent} == kinds | later
     assert set(EVENT_CLASSES) == set(EventKind)
 
 
-def test_events_that_nothing_writes_are_read_and_say_nothing() -> None:
+def test_obsolete_events_are_read_and_ignored() -> None:
     assert decode_event(EventRecord(kind=EventKind.FOLD, at=AT, body='{"number":3}')) == IgnoredEvent()
     assert decode_event(EventRecord(kind=EventKind.ATTACHMENT, at=AT, body='{"number":3}')) == AttachmentEvent()
     assert decode_event(EventRecord(kind=EventKind.STAGE, at=AT, body='{"number":3}')) == StageEvent()
 
 
-def test_an_erasure_lists_what_went_and_its_body_only_names_the_artifact() -> None:
+def test_erasure_lists_contents_and_body_names_artifact() -> None:
     event = ErasureEvent(artifact="a.md", contents=("sha256:a",))
     (record,) = build_event_batch(event, timestamp=AT).records
     assert (record.body, record.contents) == ('{"artifact":"a.md"}', ("sha256:a",))
     assert decode_event(record) == event
 
 
-def test_contents_come_beside_the_record_that_lists_them() -> None:
+def test_contents_accompany_record_that_lists_them() -> None:
     contents = {"sha256:a": b"A"}
     batch = build_event_batch(RenameEvent(title="x"), timestamp=AT, contents=contents)
     assert (batch.records[0].contents, batch.contents) == (("sha256:a",), contents)
@@ -154,7 +154,7 @@ def test_damage_of_every_kind_is_tried() -> None:
 
 
 @pytest.mark.parametrize(("kind", "body", "what"), [(kind, *one) for kind, wrong in WRONG.items() for one in wrong])
-def test_what_is_not_as_it_was_written_is_said_with_its_place(kind: EventKind, body: str, what: str) -> None:
+def test_invalid_event_is_reported_with_path(kind: EventKind, body: str, what: str) -> None:
     with pytest.raises(ValueError, match=what):
         decode_event(EventRecord(kind=kind, at=AT, body=body))
 
@@ -166,7 +166,7 @@ def test_a_field_that_a_later_version_adds_does_no_harm() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 5e-05, 1e-07, 0.00012, 0.25, 12345.678, 1e16, 2.5e22])
-def test_numbers_of_every_size_are_written_as_they_always_were(seconds: float) -> None:
+def test_numbers_are_encoded_as_before(seconds: float) -> None:
     call = replace(CALL, timing=CallTiming(build=seconds, first=None, total=seconds))
     text = 'A line that looks like numbers: [0.00001,1e16,null] "0.00001",'
     body = build_reply_batch(text, message_id="a", parent="m", timestamp=AT, model_calls=[call]).records[0].body
@@ -175,7 +175,7 @@ def test_numbers_of_every_size_are_written_as_they_always_were(seconds: float) -
     assert json.loads(body)["text"] == text
 
 
-def test_what_is_no_number_is_never_written() -> None:
+def test_nan_is_never_written() -> None:
     call = replace(CALL, timing=CallTiming(total=float("nan")))
     with pytest.raises(ArtifactError, match="cannot be written as JSON"):
         build_reply_batch("", message_id="a", parent="m", timestamp=AT, model_calls=[call])

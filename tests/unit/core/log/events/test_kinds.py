@@ -26,11 +26,11 @@ STORED = [
 ]
 
 
-def test_the_kinds_of_events_are_the_words_that_stores_hold() -> None:
+def test_event_kinds_are_the_stored_words() -> None:
     assert [kind.value for kind in EventKind] == STORED
 
 
-def test_a_record_is_equal_to_another_that_says_the_same() -> None:
+def test_records_of_equal_fields_are_equal() -> None:
     one = EventRecord(kind=EventKind.REPLY, at="2026-03-01T12:00:00Z", body="{}", contents=("sha256:a",))
     assert one == EventRecord(kind=EventKind("reply"), at="2026-03-01T12:00:00Z", body="{}", contents=("sha256:a",))
     assert one != EventRecord(kind=EventKind.REPLY, at="2026-03-01T12:00:00Z", body="{}")
@@ -42,15 +42,15 @@ def test_a_record_cannot_be_changed() -> None:
         record.body = "[]"  # type: ignore[misc]
 
 
-def test_what_is_written_brings_no_contents_unless_it_says_so() -> None:
+def test_batch_has_no_contents_by_default() -> None:
     assert EventBatch(records=()).contents == {}
 
 
-def test_records_that_differ_in_their_counts_alone_are_not_unequal() -> None:
+def test_records_differing_only_in_counts_are_equal() -> None:
     one, other = (EventRecord(kind=EventKind.REPLY, at="", body="{}", counts=counts) for counts in (b"", b"1"))
     assert one == other
     assert not one != other  # noqa: SIM202 - what is tested
 
 
-def test_what_a_record_is_of_is_found_beside_it() -> None:
+def test_every_exported_name_exists() -> None:
     assert [name for name in records.__all__ if not hasattr(records, name)] == []

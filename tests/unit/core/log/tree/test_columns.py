@@ -50,14 +50,14 @@ class Apart:
         return self.apart
 
 
-def test_what_is_set_apart_comes_back_message_by_message() -> None:
+def test_separated_columns_restore_every_message() -> None:
     apart = Apart(TURNS, STANDING)
     assert list(apart.nodes) == TURNS
     assert apart.nodes.texts == tuple(node.text for node in TURNS)
     assert apart.asked == 1
 
 
-def test_ids_numbers_and_texts_that_stand_are_there_without_asking() -> None:
+def test_ids_numbers_and_sent_texts_need_no_separate_columns() -> None:
     apart = Apart(TURNS, STANDING)
     columns = apart.nodes.columns
     assert columns.message_ids == tuple(node.id for node in TURNS)
@@ -68,7 +68,7 @@ def test_ids_numbers_and_texts_that_stand_are_there_without_asking() -> None:
     assert apart.asked == 0
 
 
-def test_where_nobody_knows_what_stands_every_text_does() -> None:
+def test_all_texts_are_loaded_if_sent_ones_are_unknown() -> None:
     apart = Apart(TURNS)
     assert list_texts(apart.nodes) == apart.nodes.loaded_texts == tuple(node.text for node in TURNS)
     assert apart.nodes.are_texts_loaded
@@ -77,13 +77,13 @@ def test_where_nobody_knows_what_stands_every_text_does() -> None:
     assert apart.asked == 1
 
 
-def test_once_texts_were_read_they_are_known() -> None:
+def test_loaded_texts_are_kept() -> None:
     nodes = Apart(TURNS, STANDING).nodes
     assert nodes.texts == nodes.loaded_texts
     assert nodes.are_texts_loaded
 
 
-def test_what_stands_again_is_at_hand_again() -> None:
+def test_texts_sent_again_are_kept_in_snapshot() -> None:
     kept, _ = split_columns(TURNS, set())
     again, apart = split_columns(kept, None)
     assert again.columns.texts == tuple(node.text for node in TURNS)
@@ -91,14 +91,14 @@ def test_what_stands_again_is_at_hand_again() -> None:
     assert list(PackedMessages(again.columns, lambda _: apart)) == TURNS
 
 
-def test_turns_that_are_not_whole_keep_all_of_it() -> None:
+def test_incomplete_turns_are_not_separated() -> None:
     kept, apart = split_columns(TURNS[:5], set())
     assert apart == NO_SEPARATE_COLUMNS
     assert kept.columns == pack_messages(TURNS[:5]).columns
     assert encode_separate_columns(apart, ("chat", 0, 5)) == b""
 
 
-def test_a_branch_is_listed_and_its_texts_are_found_where_they_are() -> None:
+def test_branch_is_listed_and_texts_are_found_lazily() -> None:
     apart = Apart(TURNS, STANDING)
     snapshot = replace(make_snapshot(fold(RECORDS), after=0), nodes=apart.nodes)
     log, _ = restore_log([snapshot], EventLog(CHAT))
@@ -117,7 +117,7 @@ def test_a_branch_is_listed_and_its_texts_are_found_where_they_are() -> None:
     assert log.branch_records() == fold(RECORDS).branch_records()
 
 
-def test_rounds_of_tools_come_back_too() -> None:
+def test_tool_rounds_survive_separation() -> None:
     scribe = Scribe()
     scribe.ask("Look.")
     scribe.run("find", "a.md")
@@ -144,19 +144,19 @@ def change(node: MessageNode, how: Callable[[MessageEvent, int], MessageEvent]) 
 
 
 @pytest.mark.parametrize("own", OWN)
-def test_turns_are_one_run_whatever_each_has_of_its_own(own: str) -> None:
+def test_turns_with_own_fields_are_one_batch(own: str) -> None:
     nodes = [change(node, OWN[own]) for node in TURNS]
     (run,) = group_turn_batches(nodes)
     assert run[3] == 6
     assert list(Apart(nodes).nodes) == nodes
 
 
-def test_turns_of_which_only_some_were_placed_are_no_run_with_the_others() -> None:
+def test_partly_placed_turns_are_separate_batches() -> None:
     nodes = [*TURNS[:2], change(TURNS[2], OWN["where things stand"]), *TURNS[3:]]
     assert [run[3] for run in group_turn_batches(nodes)] == [1, 1, 4]
 
 
-def test_what_is_apart_is_of_one_place_and_whole_or_not_at_all() -> None:
+def test_separate_columns_belong_to_one_position() -> None:
     _, apart = split_columns(TURNS, STANDING)
     data = encode_separate_columns(apart, ("chat", 0, 12))
     assert decode_separate_columns(data, ("other", 0, 12)) is None
@@ -168,7 +168,7 @@ def test_what_is_apart_is_of_one_place_and_whole_or_not_at_all() -> None:
     assert decode_separate_columns(b"", ("chat", 0, 12)) is None
 
 
-def test_a_snapshot_is_written_without_what_is_apart_and_reads_it_by_its_place() -> None:
+def test_snapshot_without_separate_columns_reads_them_by_position() -> None:
     kept, apart = split_columns(TURNS, set())
     data = encode_snapshot(replace(make_snapshot(fold(RECORDS), after=0), nodes=kept))
     assert data is not None
@@ -186,7 +186,7 @@ def test_a_snapshot_is_written_without_what_is_apart_and_reads_it_by_its_place()
     assert all(node.text.encode() not in data for node in TURNS if len(node.text) > 1)
 
 
-def test_nothing_of_a_snapshot_holds_on_to_its_bytes() -> None:
+def test_snapshot_does_not_keep_its_bytes_alive() -> None:
     data = encode_snapshot(make_snapshot(fold(RECORDS), after=0))
     assert data is not None
     held = getrefcount(data)

@@ -60,13 +60,13 @@ def test_talk_is_one_run_for_each_snapshot() -> None:
     assert runs_on(fold(RECORDS)) == []
 
 
-def test_a_turn_that_two_snapshots_share_stands_apart_between_their_runs() -> None:
+def test_turn_split_by_two_snapshots_is_between_batches() -> None:
     log = restore(7, 12)
     assert runs_on(log) == [3, 2]
     assert log.branch_records() == fold(RECORDS).branch_records()
 
 
-def test_the_turns_of_a_run_are_those_that_were_folded() -> None:
+def test_turns_of_batch_equal_folded_ones() -> None:
     log, folded = restore(8, 12), fold(RECORDS)
     assert log.branch_records() == folded.branch_records()
     assert list(reversed(log.branch_records())) == list(reversed(folded.branch_records()))
@@ -82,7 +82,7 @@ def test_the_turns_of_a_run_are_those_that_were_folded() -> None:
 
 
 @pytest.mark.parametrize("ends", [(8, 12), (7, 12), (5, 9), (12,), (4,)])
-def test_any_turn_of_a_branch_is_found_by_its_number(ends: tuple[int, ...]) -> None:
+def test_any_turn_of_branch_is_found_by_index(ends: tuple[int, ...]) -> None:
     path = restore(*ends).branch_records()
     records = list(path)
     assert [path[at] for at in range(len(path))] == records
@@ -91,7 +91,7 @@ def test_any_turn_of_a_branch_is_found_by_its_number(ends: tuple[int, ...]) -> N
     assert path[::-2] == records[::-2]
 
 
-def test_what_was_said_is_listed_alike_in_runs_and_turn_by_turn() -> None:
+def test_messages_are_listed_equally_in_batches_and_singly() -> None:
     log, folded = restore(7, 12), fold(RECORDS)
     names, texts = message_ids_and_texts(log.branch_records())
     assert (names, texts) == message_ids_and_texts(folded.branch_records())
@@ -101,13 +101,13 @@ def test_what_was_said_is_listed_alike_in_runs_and_turn_by_turn() -> None:
 
 @pytest.mark.parametrize("ends", [(8, 12), (7, 12), ()])
 @pytest.mark.parametrize("turns", range(7))
-def test_a_branch_is_split_after_any_turn_whatever_runs_it_has(ends: tuple[int, ...], turns: int) -> None:
+def test_branch_is_split_after_any_turn(ends: tuple[int, ...], turns: int) -> None:
     path = (restore(*ends) if ends else fold(RECORDS)).branch_records()
     before, rest = (message_ids(part) for part in split_records(path, turns))
     assert (before, rest) == (message_ids(path)[: 2 * turns], message_ids(path)[2 * turns :])
 
 
-def test_turns_read_for_going_on_are_those_read_one_by_one_but_for_what_was_sent() -> None:
+def test_turns_read_in_batches_equal_single_ones() -> None:
     log, folded = restore(8, 12), fold(RECORDS)
     read = [
         replace(turn, fingerprint=None) for turn in read_turns(folded.branch_records(), {}, defaults=TurnSettings())
@@ -115,7 +115,7 @@ def test_turns_read_for_going_on_are_those_read_one_by_one_but_for_what_was_sent
     assert expand_batches(read_turns_in_batches(log.branch_records(), {}, defaults=TurnSettings())) == read
 
 
-def test_what_turns_brought_is_named_and_read_without_unpacking() -> None:
+def test_attachments_of_turns_are_listed_without_unpacking() -> None:
     note = {"id": "a.md", "kind": "note", "title": "a", "hash": "sha256:a", "source": {"path": "a.md"}}
     asked = write_raw(EventKind.MESSAGE, AT, id="q", parent="", text="With it?", attached=[note]).records
     records = [*asked, *write_raw(EventKind.REPLY, AT, id="r", parent="q", text="Yes.").records]
@@ -131,7 +131,7 @@ def test_what_turns_brought_is_named_and_read_without_unpacking() -> None:
 
 
 @pytest.mark.parametrize(("attachments", "kind"), [("turn", TurnBatch), ("sticky", Turn)])
-def test_a_turn_that_brought_what_stays_attached_is_read_apart_from_its_run(attachments: str, kind: type) -> None:
+def test_turn_with_sticky_attachment_is_read_outside_batch(attachments: str, kind: type) -> None:
     note = {"id": "a.md", "kind": "note", "title": "a", "hash": "sha256:a", "source": {"path": "a.md"}}
     said: dict[str, object] = {"id": "q", "parent": "", "text": "With it?", "attached": [note]}
     asked = write_raw(EventKind.MESSAGE, AT, **said, attachments=attachments).records
@@ -150,7 +150,7 @@ def test_messages_of_a_snapshot_equal_the_same_in_any_sequence_and_no_others() -
     assert packed != nodes[0]
 
 
-def test_a_question_that_says_more_than_its_terms_is_in_no_run() -> None:
+def test_question_with_more_than_settings_is_in_no_batch() -> None:
     said = [
         *RECORDS[:2],
         *write_raw(EventKind.MESSAGE, AT, id="q", parent=fold(RECORDS[:2]).head, text="?", fold=True).records,
@@ -159,7 +159,7 @@ def test_a_question_that_says_more_than_its_terms_is_in_no_run() -> None:
     assert [run[3] for run in group_turn_batches(list(fold(said).nodes.values()))] == [1]
 
 
-def test_from_the_middle_of_a_run_a_branch_is_told_turn_by_turn() -> None:
+def test_branch_from_middle_of_batch_is_read_singly() -> None:
     log, folded = restore(12), fold(RECORDS)
     middle = folded.branch_records()[2]
     assert middle.reply is not None
@@ -167,7 +167,7 @@ def test_from_the_middle_of_a_run_a_branch_is_told_turn_by_turn() -> None:
     assert all(isinstance(part, TurnRecord) for part in unpack_branch_parts(log.branch_records(middle.reply.id)))
 
 
-def test_a_message_said_again_ends_what_is_taken_for_granted() -> None:
+def test_repeated_message_ends_batch() -> None:
     again = [
         *RECORDS,
         *write_raw(EventKind.SWITCH, AT, head=fold(RECORDS).branch_records()[0].message.id).records,
@@ -181,7 +181,7 @@ def test_a_message_said_again_ends_what_is_taken_for_granted() -> None:
     assert nodes_of(restore(12, 14, records=again)).batches == {}
 
 
-def test_a_log_that_goes_on_snapshots_only_what_is_new() -> None:
+def test_continued_log_snapshots_only_new_events() -> None:
     log = restore(8)
     log.extend(RECORDS[8:])
     made = make_snapshot(log, after=8)
@@ -190,7 +190,7 @@ def test_a_log_that_goes_on_snapshots_only_what_is_new() -> None:
     assert len(log.nodes) == 12
 
 
-def test_numbers_and_texts_are_known_of_what_is_packed() -> None:
+def test_event_numbers_and_texts_of_packed_messages_are_known() -> None:
     nodes, folded = nodes_of(restore(12)), fold(RECORDS).nodes
     assert {name: nodes.event_number(name) for name in nodes} == {
         name: node.event_number for name, node in folded.items()
@@ -204,7 +204,7 @@ def test_a_log_forgets_no_message() -> None:
         del nodes[next(iter(nodes))]
 
 
-def test_whole_turns_that_follow_one_another_are_told_without_a_look_at_the_rest() -> None:
+def test_consecutive_turns_are_listed_without_unpacking() -> None:
     records = RECORDS[:8]
     told = fold(records).branch_records()
     snapshot = make_snapshot(fold(records), after=0)
@@ -218,7 +218,7 @@ def test_whole_turns_that_follow_one_another_are_told_without_a_look_at_the_rest
         list(log.branch_records())
 
 
-def test_what_cannot_be_unpacked_is_damage() -> None:
+def test_corrupted_columns_are_damage() -> None:
     columns = pack_columns(snap(12).nodes)
     runs, apart, _ = msgpack.decode(columns.rest)
 
@@ -232,7 +232,7 @@ def test_what_cannot_be_unpacked_is_damage() -> None:
         read(b"nothing that was written")
 
 
-def test_hashes_of_what_was_sent_are_packed_by_number_and_come_back_as_they_were() -> None:
+def test_sent_hashes_are_packed_and_restored() -> None:
     scribe, sent = (
         Scribe(),
         RequestFingerprint(renderer=1, system="sha256:s", library="sha256:l", prefix="sha256:p", whole="sha256:1"),

@@ -9,7 +9,7 @@ KEPT = RequestFingerprint(
 )
 
 
-def test_shares_are_of_what_was_attached_and_of_what_came_before() -> None:
+def test_ratios_are_of_attachments_and_earlier_text() -> None:
     measured = RequestFingerprint(
         renderer=1, system="", library="", prefix="", whole="", attached=8, referred=6, context=5, compacted=1
     )
@@ -19,11 +19,11 @@ def test_shares_are_of_what_was_attached_and_of_what_came_before() -> None:
     assert (bare.dedup_ratio, bare.compacted_share) == (0.0, 0.0)
 
 
-def test_hashes_stand_in_the_order_of_the_request() -> None:
+def test_hashes_are_in_request_order() -> None:
     assert KEPT.hashes == ("s", "l", "p", "w")
 
 
-def test_a_question_keeps_its_imprint_and_one_of_an_older_version_has_none() -> None:
+def test_question_keeps_fingerprint_and_old_one_has_none() -> None:
     for fingerprint in (KEPT, None):
         batch = build_question_batch(Turn(text="hi", fingerprint=fingerprint), message_id="m", parent="", timestamp="")
         event = decode_event(batch.records[0])

@@ -35,7 +35,7 @@ def test_texts_that_would_join_alike_have_different_ids() -> None:
     assert one != message_id("c", parent='","', role=MessageAuthor.USER, text="x")
 
 
-def test_the_id_stands_in_no_rendered_byte_and_no_hash() -> None:
+def test_message_id_is_in_no_rendered_byte_or_hash() -> None:
     one, other = first(), first(conversation="d")
     assert one.envelope.message_id not in one.envelope.text
     assert all(one.envelope.message_id not in message.text for message in one.messages)

@@ -5,14 +5,14 @@ import pytest
 from lamella.core.log.turn import ArtifactForm, LayoutPlan
 
 
-def test_with_nothing_said_everything_stays() -> None:
+def test_default_plan_keeps_everything() -> None:
     layout_plan = LayoutPlan()
     assert layout_plan.keep_messages is None
     assert (layout_plan.forms, layout_plan.promotes, layout_plan.why) == ({}, False, "")
 
 
 @pytest.mark.parametrize("keep", [0, 1, 40])
-def test_keeping_so_many_messages_is_a_fold_of_the_rest(keep: int) -> None:
+def test_keep_messages_means_fold_after_them(keep: int) -> None:
     assert LayoutPlan(keep_messages=keep).keep_messages == keep
 
 
@@ -24,5 +24,5 @@ def test_a_placement_is_a_value() -> None:
         LayoutPlan().keep_messages = 3  # type: ignore[misc]
 
 
-def test_the_forms_are_the_words_that_people_and_stores_know() -> None:
+def test_artifact_forms_are_the_stored_words() -> None:
     assert [form.value for form in ArtifactForm] == ["full", "preview", "handle", "reference", "update", "summary"]

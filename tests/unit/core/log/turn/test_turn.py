@@ -3,7 +3,7 @@
 from lamella.core.log.turn import SystemParts, Turn, TurnBatch, TurnSettings, expand_batches
 
 
-def test_a_turn_that_says_nothing_more_leaves_all_as_it_was() -> None:
+def test_minimal_turn_changes_nothing() -> None:
     turn = Turn(text="x")
     assert (turn.typed, turn.attached, turn.tool_results, turn.drop, turn.fold, turn.warnings) == (
         "",
@@ -18,7 +18,7 @@ def test_a_turn_that_says_nothing_more_leaves_all_as_it_was() -> None:
     assert turn.turn_settings == TurnSettings()
 
 
-def test_parts_without_text_are_not_named_and_the_others_stand_in_their_order() -> None:
+def test_empty_system_parts_are_omitted_and_others_ordered() -> None:
     assert SystemParts().non_empty_parts() == []
     parts = SystemParts(
         memory="M", workflow="W", project="P", instructions="I", guidelines="G", base="B", typed_instructions="{I}"
@@ -41,12 +41,12 @@ ONE = Turn(text="One?", typed="One?", id="q1", reply="1.", reply_id="a1")
 TWO = Turn(text="Two?", typed="Two?", id="q2", reply="2.", reply_id="a2")
 
 
-def test_a_run_stands_for_its_turns() -> None:
+def test_batch_expands_to_its_turns() -> None:
     assert expand_batches([RUN, ONE]) == [ONE, TWO, ONE]
     assert (RUN.get_turn(0), RUN.get_turn(1)) == (ONE, TWO)
 
 
-def test_a_run_without_its_first_or_last_turn_is_shorter_or_nothing() -> None:
+def test_batch_without_first_or_last_turn_is_shorter() -> None:
     rest = RUN.without_first()
     assert rest == TurnBatch(TurnSettings(), ("q2", "a2"), ("Two?", "2."))
     assert RUN.without_last() == TurnBatch(TurnSettings(), ("q1", "a1"), ("One?", "1."))

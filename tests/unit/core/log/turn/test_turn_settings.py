@@ -31,5 +31,5 @@ from lamella.core.log.turn import (
         (HistoryRewrite, ["history_edited", "branch"]),
     ],
 )
-def test_each_choice_has_the_words_that_people_and_stores_write(choice: type[StrEnum], words: list[str]) -> None:
+def test_choices_are_the_stored_words(choice: type[StrEnum], words: list[str]) -> None:
     assert [one.value for one in choice] == words

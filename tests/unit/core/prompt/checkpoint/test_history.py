@@ -6,7 +6,7 @@ from tests.unit.core.prompt.checkpoint.test_state import long_past, replayed_sta
 from lamella.core.prompt.checkpoint import CheckpointTables, decode_history, encode_history
 
 
-def test_only_turns_of_which_more_is_to_be_told_stand_there_as_they_are() -> None:
+def test_only_turns_with_more_than_text_are_stored_whole() -> None:
     turns = long_past(IN_PLACE)
     exchanges = replayed_state(turns).history.turns[:]
     shelves = CheckpointTables()

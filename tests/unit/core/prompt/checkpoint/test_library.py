@@ -32,7 +32,7 @@ NOTHING_READ = LazyTexts((), read_nothing)
 
 
 @pytest.mark.parametrize("form", [ArtifactForm.FULL, ArtifactForm.HANDLE, ArtifactForm.PREVIEW])
-def test_what_stands_for_an_artifact_is_rendered_again_or_stands_there(form: ArtifactForm) -> None:
+def test_placed_text_is_rendered_again_or_stored(form: ArtifactForm) -> None:
     one = place_in_library(NOTE, form=form, count=QUARTERS.count)
     shelves = CheckpointTables()
     packed = shelves.encode_placed(one)
@@ -44,7 +44,7 @@ def test_what_stands_for_an_artifact_is_rendered_again_or_stands_there(form: Art
 
 
 @pytest.mark.parametrize("form", [ArtifactForm.FULL, ArtifactForm.HANDLE, ArtifactForm.PREVIEW])
-def test_a_text_waits_unless_it_stands_whole(form: ArtifactForm) -> None:
+def test_text_is_lazy_unless_sent_in_full(form: ArtifactForm) -> None:
     shelves, one = CheckpointTables(), place_in_library(NOTE, form=form, count=QUARTERS.count)
     shelves.encode_placed(one)
     waits = one.form is not ArtifactForm.FULL
@@ -52,14 +52,14 @@ def test_a_text_waits_unless_it_stands_whole(form: ArtifactForm) -> None:
     assert artifact_required_hashes(shelves.stored_artifacts[0], is_lazy=waits) == (() if waits else (NOTE.hash,))
 
 
-def test_a_summary_that_stands_for_a_text_does_not_wait_with_it() -> None:
+def test_summary_of_lazy_text_is_loaded() -> None:
     stored = to_stored_artifact(replace(NOTE, condensed="Short."))
     assert artifact_required_hashes(stored, is_lazy=True) == (stored.condensed,)
     with pytest.raises(LookupError):
         decode_artifacts([stored], {}, lazy_indices={0}, lazy_texts=NOTHING_READ)
 
 
-def test_what_is_packed_again_is_not_read_for_that() -> None:
+def test_repacking_does_not_load_texts() -> None:
     handle = place_in_library(NOTE, form=ArtifactForm.HANDLE, count=QUARTERS.count)
     first = CheckpointTables()
     kept = first.encode_placed(handle)
@@ -71,7 +71,7 @@ def test_what_is_packed_again_is_not_read_for_that() -> None:
     assert decode_placed(kept, second.artifacts, second.pieces) == again
 
 
-def test_what_is_listed_stays_so_and_what_is_known_is_told() -> None:
+def test_listed_entry_and_known_artifact_round_trip() -> None:
     entry = LibraryEntry(
         artifact=NOTE, last_attached_turn=3, form=ArtifactForm.HANDLE, stays_attached=False, is_listed=True
     )
@@ -83,11 +83,11 @@ def test_what_is_listed_stays_so_and_what_is_known_is_told() -> None:
     assert decode_library({"a.md": packed}, shelves.artifacts) == {"a.md": entry}
 
 
-def test_an_artifact_that_is_not_what_its_kind_makes_of_it_is_not_kept() -> None:
+def test_inconsistent_artifact_is_not_stored() -> None:
     with pytest.raises(ValueError, match=r"a\.md"):
         CheckpointTables().artifact_number(replace(NOTE, trust=TrustLevel.WEB))
 
 
-def test_an_artifact_without_its_content_is_not_read() -> None:
+def test_artifact_without_content_is_not_read() -> None:
     with pytest.raises(LookupError):
         decode_artifacts([to_stored_artifact(NOTE)], {}, lazy_texts=NOTHING_READ)

@@ -72,7 +72,7 @@ def read(data: bytes, turns: list[Turn]) -> PromptState:
 
 
 @given(st.sampled_from(TERMS).flatmap(pasts), st.data())
-def test_a_state_is_read_as_it_was_and_goes_on_as_it_would_have(turns: list[Turn], data: st.DataObject) -> None:
+def test_state_round_trips_and_continues_the_same(turns: list[Turn], data: st.DataObject) -> None:
     at = data.draw(st.integers(1, len(turns) - 1))
     again = read(keep(turns, at=at), turns)
     assert again == replayed_state(turns[:at])
@@ -109,7 +109,7 @@ def long_past(terms: TurnSettings) -> list[Turn]:
 
 @pytest.mark.parametrize("at", range(1, 7))
 @pytest.mark.parametrize("terms", TERMS)
-def test_whatever_was_done_in_it_is_read_as_it_was(terms: TurnSettings, at: int) -> None:
+def test_state_after_any_operation_round_trips(terms: TurnSettings, at: int) -> None:
     turns = long_past(terms)
     again = read(keep(turns, at=at), turns)
     assert again == replayed_state(turns[:at])
@@ -132,7 +132,7 @@ def test_words_and_contents_are_not_written_a_second_time() -> None:
     assert b"a0 a0" not in data
 
 
-def test_a_state_holds_only_where_telling_the_branch_would_lead_to_it() -> None:
+def test_state_is_valid_only_if_replay_leads_to_it() -> None:
     turns = long_past(IN_PLACE)
     names = said(turns)[0]
     kept = decode_state_checkpoint(keep(turns, at=4))
@@ -161,7 +161,7 @@ def test_a_state_holds_only_where_telling_the_branch_would_lead_to_it() -> None:
     assert [name for name, held in holds.items() if held] == ["as it was", "longer", "compacted later"]
 
 
-def test_a_state_without_its_contents_is_none() -> None:
+def test_state_without_contents_is_not_loaded() -> None:
     turns = long_past(LIBRARY)
     kept = decode_state_checkpoint(keep(turns, at=3))
     assert kept is not None
@@ -169,7 +169,7 @@ def test_a_state_without_its_contents_is_none() -> None:
     assert kept.decode(*said(turns), {}, load_texts=lambda _: {}) is None
 
 
-def test_what_is_no_state_between_two_turns_of_the_branch_is_not_kept() -> None:
+def test_state_outside_turn_boundary_is_not_stored() -> None:
     turns = long_past(LIBRARY)
     state = replayed_state(turns[:3])
     names, texts = said(turns)
@@ -187,7 +187,7 @@ def test_what_is_no_state_between_two_turns_of_the_branch_is_not_kept() -> None:
     assert not write(state, names[:4])
 
 
-def test_bytes_that_are_no_state_are_not_read() -> None:
+def test_invalid_bytes_are_not_read() -> None:
     data = keep(long_past(LIBRARY), at=3)
     assert decode_state_checkpoint(b"") is None
     assert decode_state_checkpoint(data[:-1]) is None

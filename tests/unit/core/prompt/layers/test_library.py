@@ -48,7 +48,7 @@ def entry(artifact: Artifact, form: ArtifactForm | None = None) -> LibraryEntry:
     return LibraryEntry(artifact=artifact, last_attached_turn=0, form=form)
 
 
-def test_what_stands_says_its_newest_content_its_place_and_what_it_weighs() -> None:
+def test_placed_artifact_has_newest_content_position_and_tokens() -> None:
     one = note("a.md", "A")
     placed = make_placed_artifact(
         one, form=ArtifactForm.UPDATE, position="message:3", pieces=("first", "then"), tokens=5
@@ -59,13 +59,13 @@ def test_what_stands_says_its_newest_content_its_place_and_what_it_weighs() -> N
 
 
 @pytest.mark.parametrize("form", list(ArtifactForm))
-def test_only_what_stands_in_full_can_be_read_off_a_request(form: ArtifactForm) -> None:
+def test_only_full_and_updated_artifacts_are_full(form: ArtifactForm) -> None:
     placed = make_placed_artifact(note("a.md", "A"), form=form, position=None, pieces=("x",), tokens=1)
     assert placed.is_full is (form in (ArtifactForm.FULL, ArtifactForm.UPDATE))
 
 
 @pytest.mark.parametrize("form", [ArtifactForm.PREVIEW, ArtifactForm.HANDLE])
-def test_on_the_shelf_a_smaller_form_stands_only_where_it_is_smaller_and_allowed(form: ArtifactForm) -> None:
+def test_smaller_form_is_used_only_if_smaller_and_allowed(form: ArtifactForm) -> None:
     long = note("a.md", LONG)
     assert place_in_library(long, form=form, count=COUNT).form is form
     assert len(place_in_library(long, form=form, count=COUNT).segment.text) < len(LONG)
@@ -74,14 +74,14 @@ def test_on_the_shelf_a_smaller_form_stands_only_where_it_is_smaller_and_allowed
         assert kept.text in place_in_library(kept, form=form, count=COUNT).segment.text
 
 
-def test_what_may_shrink_can_be_fetched_again_and_is_not_pinned() -> None:
+def test_recoverable_unpinned_artifact_can_shrink() -> None:
     assert can_shrink(note("a.md", "A"))
     assert can_shrink(note("a.md", "A", policy=AttachmentPolicy.FOLLOW))
     assert not can_shrink(note("a.md", "A", policy=AttachmentPolicy.PIN))
     assert not can_shrink(selection("a.md", "S"))
 
 
-def test_a_text_that_was_sent_is_the_same_object_on_the_shelf_and_is_not_counted_again() -> None:
+def test_sent_text_is_reused_in_library_without_recounting() -> None:
     one = note("a.md", LONG)
     shown = make_placed_artifact(one, form=ArtifactForm.FULL, position="message:1", pieces=("as sent",), tokens=77)
     shelved = place_in_library(one, form=ArtifactForm.FULL, count=COUNT, shown=shown)
@@ -93,7 +93,7 @@ def test_a_text_that_was_sent_is_the_same_object_on_the_shelf_and_is_not_counted
     assert place_in_library(one, form=ArtifactForm.FULL, count=COUNT, shown=other).pieces != shown.pieces
 
 
-def test_the_active_note_is_a_note_on_the_shelf() -> None:
+def test_active_note_is_note_in_library() -> None:
     active = make_artifact(ArtifactKind.ACTIVE_NOTE, text="A", source=ArtifactSource(path="a.md"), title="a.md")
     shown = make_placed_artifact(
         active, form=ArtifactForm.FULL, position="message:1", pieces=("<active_note>",), tokens=9
@@ -103,7 +103,7 @@ def test_the_active_note_is_a_note_on_the_shelf() -> None:
     assert shelved.segment.text == place_in_library(note("a.md", "A"), form=ArtifactForm.FULL, count=COUNT).segment.text
 
 
-def test_a_summary_stands_for_what_was_condensed_and_for_nothing_else() -> None:
+def test_summary_is_rendered_only_for_condensed_text() -> None:
     condensed = replace(note("a.md", LONG), condensed="in short")
     text = render_shorter_form(condensed, ArtifactForm.SUMMARY)
     assert text is not None
@@ -113,7 +113,7 @@ def test_a_summary_stands_for_what_was_condensed_and_for_nothing_else() -> None:
         assert render_shorter_form(condensed, form) is None
 
 
-def test_the_form_that_is_carried_forward_follows_from_the_terms_and_the_length() -> None:
+def test_carried_form_follows_settings_and_length() -> None:
     at_the_bound, above = note("a.md", "x" * 5_000), note("a.md", "x" * 5_001)
     full, preview = TurnSettings(), TurnSettings(carry_forward=CarryForwardMode.PREVIEW)
     assert carried_form(entry(above), full) is ArtifactForm.FULL
@@ -123,7 +123,7 @@ def test_the_form_that_is_carried_forward_follows_from_the_terms_and_the_length(
     assert carried_form(entry(above, ArtifactForm.HANDLE), full) is ArtifactForm.HANDLE
 
 
-def test_what_is_attached_until_it_is_detached_is_carried_in_full() -> None:
+def test_sticky_attachment_is_carried_in_full() -> None:
     held = replace(entry(note("a.md", LONG)), stays_attached=True)
     sticky = TurnSettings(carry_forward=CarryForwardMode.PREVIEW, attachments=AttachmentMode.STICKY)
     assert carried_form(held, sticky) is ArtifactForm.FULL
@@ -132,7 +132,7 @@ def test_what_is_attached_until_it_is_detached_is_carried_in_full() -> None:
     assert carried_form(replace(held, form=ArtifactForm.PREVIEW), sticky) is ArtifactForm.PREVIEW
 
 
-def test_what_is_detached_is_made_smaller_by_the_next_fold() -> None:
+def test_detached_attachment_shrinks_at_next_fold() -> None:
     sticky = TurnSettings(carry_forward=CarryForwardMode.PREVIEW, attachments=AttachmentMode.STICKY)
     held = replace(entry(note("a.md", LONG)), stays_attached=True)
     placed_library = fold_library_layer(
@@ -146,7 +146,7 @@ def test_what_is_detached_is_made_smaller_by_the_next_fold() -> None:
     assert later["a.md"].form is ArtifactForm.PREVIEW
 
 
-def test_a_fold_keeps_the_order_and_the_objects_of_what_did_not_change() -> None:
+def test_fold_keeps_order_and_unchanged_objects() -> None:
     entries = [entry(note(name, LONG)) for name in ("b.md", "a.md")]
     first = fold(*entries)
     assert list(first) == ["b.md", "a.md"]
@@ -156,7 +156,7 @@ def test_a_fold_keeps_the_order_and_the_objects_of_what_did_not_change() -> None
     assert [changed[name] is first[name] for name in first] == [True, False]
 
 
-def test_a_form_of_the_placement_is_stronger_than_one_of_a_compaction_and_that_than_what_is_carried() -> None:
+def test_planned_form_wins_over_compacted_and_carried_form() -> None:
     one = note("a.md", LONG)
     assert fold(entry(one), carry_forward=CarryForwardMode.PREVIEW)["a.md"].form is ArtifactForm.PREVIEW
     assert (
@@ -168,18 +168,18 @@ def test_a_form_of_the_placement_is_stronger_than_one_of_a_compaction_and_that_t
     )
 
 
-def test_a_smaller_form_is_taken_anew_and_given_back() -> None:
+def test_smaller_form_is_reused() -> None:
     one = note("a.md", LONG)
     small = fold(entry(one, ArtifactForm.HANDLE))
     assert fold(entry(one, ArtifactForm.HANDLE), shelf=small)["a.md"] is small["a.md"]
     assert fold(entry(one), shelf=small)["a.md"].form is ArtifactForm.FULL
 
 
-def test_what_l1_draws_in_is_not_on_the_shelf() -> None:
+def test_note_in_l1_is_not_in_library() -> None:
     assert list(fold(entry(note("a.md", "A")), entry(note("b.md", "B")), without=("a.md",))) == ["b.md"]
 
 
-def test_tool_results_are_never_promoted_and_notes_with_pictures_as_the_terms_say() -> None:
+def test_tool_results_are_not_promoted_and_image_notes_follow_settings() -> None:
     image = make_image_data(png(2, 2), media_type="image/png", width=2, height=2)
     pictured = make_artifact(ArtifactKind.ACTIVE_NOTE, text="A", source=ArtifactSource(path="a.md"), images=(image,))
     assert all(goes_to_library(one) for one in (note("a.md", "A"), selection("a.md", "S"), pictured))
@@ -193,7 +193,7 @@ def test_tool_results_are_never_promoted_and_notes_with_pictures_as_the_terms_sa
     )
 
 
-def test_the_layer_is_what_stands_wherever_it_stands() -> None:
+def test_library_layer_lists_entries_wherever_placed() -> None:
     standings = [
         make_placed_artifact(
             note("a.md", "A"), form=ArtifactForm.UPDATE, position="message:1", pieces=("one", "two"), tokens=3
@@ -205,7 +205,7 @@ def test_the_layer_is_what_stands_wherever_it_stands() -> None:
     assert [segment.id for segment in layer.segments] == ["a.md", "b.md"]
 
 
-def test_the_list_of_handles_comes_last_in_its_own_order() -> None:
+def test_handle_list_is_last_in_own_order() -> None:
     a, b, c = (
         make_placed_artifact(
             note(f"{name}.md", name), form=ArtifactForm.HANDLE, position="message:1", pieces=(name,), tokens=1

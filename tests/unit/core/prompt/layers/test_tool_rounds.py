@@ -30,7 +30,7 @@ FIRST = ToolRound(
 SECOND = ToolRound(text="", calls=(SEARCH,), outputs=(ToolOutput(call="c1", output="Two notes."),))
 
 
-def test_a_round_is_the_reply_with_its_calls_and_a_message_for_each_result() -> None:
+def test_round_is_reply_with_calls_and_result_messages() -> None:
     asked, found, failed = (message.message for message in build_round_messages("q", (FIRST,), QUARTERS))
     assert (asked.role, asked.text, asked.calls, asked.provider_reply) == (
         Role.ASSISTANT,
@@ -42,14 +42,14 @@ def test_a_round_is_the_reply_with_its_calls_and_a_message_for_each_result() -> 
     assert (failed.role, failed.call_id, failed.text, failed.failed) == (Role.TOOL, "c2", "no clock", True)
 
 
-def test_rounds_follow_each_other_and_no_rounds_are_no_messages() -> None:
+def test_rounds_are_consecutive_messages() -> None:
     said = build_round_messages("q", (FIRST, SECOND), QUARTERS)
     assert [one.message.role.value for one in said] == ["assistant", "tool", "tool", "assistant", "tool"]
     assert said[:3] == build_round_messages("q", (FIRST,), QUARTERS)
     assert build_round_messages("q", (), QUARTERS) == ()
 
 
-def test_a_call_is_counted_and_shown_although_it_is_no_text_of_the_message() -> None:
+def test_call_is_counted_and_shown() -> None:
     asked = build_round_messages("q", (FIRST,), QUARTERS)[0]
     shown = 'Let me look.\nsearch({"q":"tides"})\nclock({})\n'
     assert asked.segment.text == shown
@@ -67,9 +67,7 @@ def test_a_call_is_counted_and_shown_although_it_is_no_text_of_the_message() -> 
     ],
     ids=["as JSON", "as its provider counted", "not more than is sent", "not less", "than what is said"],
 )
-def test_a_round_that_is_handed_back_in_its_own_form_weighs_what_that_does(
-    json: str, counted: int | None, weighs: int | None
-) -> None:
+def test_provider_reply_determines_tokens_of_round(json: str, counted: int | None, weighs: int | None) -> None:
     """Thoughts that a provider wants back are in no text; what the model put out is what it is handed."""
     carried = replace(FIRST, provider_reply=ProviderReply(format="anthropic", json=json), tokens=counted)
     asked = build_round_messages("q", (carried,), QUARTERS)[0]
@@ -77,7 +75,7 @@ def test_a_round_that_is_handed_back_in_its_own_form_weighs_what_that_does(
     assert asked.message.tokens == asked.segment.tokens == (said if weighs is None else weighs)
 
 
-def test_a_round_without_words_has_no_text_and_still_weighs_its_calls() -> None:
+def test_round_without_text_counts_calls() -> None:
     asked, found = build_round_messages("q", (SECOND,), QUARTERS)
     assert asked.message.pieces == ()
     assert asked.message.tokens == QUARTERS.count(render_call(SEARCH))
@@ -87,7 +85,7 @@ def test_a_round_without_words_has_no_text_and_still_weighs_its_calls() -> None:
     assert found.message.tokens == QUARTERS.count("Two notes.")
 
 
-def test_segments_say_what_they_are_and_results_carry_the_hash_of_their_output() -> None:
+def test_round_segments_have_kind_and_output_hash() -> None:
     asked, found, _ = (message.segment for message in build_round_messages("q", (FIRST,), QUARTERS))
     assert (asked.id, asked.kind, asked.form) == ("call:q:1", SegmentKind.CALL, ArtifactForm.FULL)
     assert (found.kind, found.form, found.content) == (TOOL_KIND, ArtifactForm.FULL, hash_text("Two notes."))
@@ -95,7 +93,7 @@ def test_segments_say_what_they_are_and_results_carry_the_hash_of_their_output()
     assert (asked.recoverable, found.recoverable) == (True, True)
 
 
-def test_no_two_segments_share_an_id_though_they_ask_and_give_the_same() -> None:
+def test_segments_of_equal_calls_have_distinct_ids() -> None:
     twice = ToolRound(
         text="",
         calls=(SEARCH, ToolCall(id="c3", name="search", arguments=SEARCH.arguments)),
@@ -108,14 +106,14 @@ def test_no_two_segments_share_an_id_though_they_ask_and_give_the_same() -> None
     assert ids == [message.id for message in build_round_messages("q", (twice, SECOND, SECOND), QUARTERS)]
 
 
-def test_results_may_come_in_another_order_than_the_calls() -> None:
+def test_results_may_be_in_other_order_than_calls() -> None:
     turned = ToolRound(text="", calls=FIRST.calls, outputs=FIRST.outputs[::-1])
     _, clock, search = build_round_messages("q", (turned,), QUARTERS)
     assert (clock.id.partition(":")[2].partition(":")[0], clock.message.call_id) == ("clock", "c2")
     assert (search.id.partition(":")[2].partition(":")[0], search.message.call_id) == ("search", "c1")
 
 
-def test_a_call_cannot_break_out_of_its_line() -> None:
+def test_call_stays_on_its_line() -> None:
     breaking = ToolCall(id="c", name="a\nb", arguments='{"q":"</tool_call>\\n\n"}')
     assert render_call(breaking).count("\n") == 1
     rounds = build_round_messages(
@@ -126,7 +124,7 @@ def test_a_call_cannot_break_out_of_its_line() -> None:
     assert line.text.count("</tool_call>") == 1
 
 
-def test_a_result_made_smaller_keeps_its_message_and_says_how_to_get_it_back() -> None:
+def test_shortened_result_keeps_message_and_recall_hint() -> None:
     whole = build_round_messages("q", (FIRST,), QUARTERS)[2]
     stub = stub_result(whole, QUARTERS)
     assert (stub.message.role, stub.message.call_id, stub.message.failed) == (Role.TOOL, "c2", True)
@@ -137,7 +135,7 @@ def test_a_result_made_smaller_keeps_its_message_and_says_how_to_get_it_back() -
     assert stub.message.tokens == stub.segment.tokens == QUARTERS.count(stub.text)
 
 
-def test_of_rounds_that_are_sent_no_longer_a_line_per_call_is_left() -> None:
+def test_ended_rounds_leave_one_line_per_call() -> None:
     said = build_round_messages("q", (FIRST, SECOND), QUARTERS)
     results = [one for one in said if one.message.role is Role.TOOL]
     lines = make_call_lines(said, QUARTERS)
@@ -154,7 +152,7 @@ def test_of_rounds_that_are_sent_no_longer_a_line_per_call_is_left() -> None:
     assert found.tokens == QUARTERS.count(found.text)
 
 
-def test_a_line_is_the_same_whether_the_result_was_made_smaller_before_or_not() -> None:
+def test_call_line_is_same_for_shortened_result() -> None:
     asked, *results = build_round_messages("q", (FIRST,), QUARTERS)
     smaller = (asked, *(stub_result(one, QUARTERS) for one in results))
     assert make_call_lines(smaller, QUARTERS) == make_call_lines((asked, *results), QUARTERS)
@@ -167,13 +165,13 @@ def test_every_call_has_a_line_and_every_line_a_call(rounds: tuple[ToolRound, ..
     assert len(make_call_lines(build_round_messages("q", rounds, QUARTERS), QUARTERS)) == calls
 
 
-def test_rounds_are_split_into_each_answer_that_calls_and_what_came_back() -> None:
+def test_rounds_are_grouped_by_reply() -> None:
     said = build_round_messages("q", (FIRST, SECOND), QUARTERS)
     assert group_rounds(said) == [(said[0], said[1:3]), (said[3], said[4:])]
     assert group_rounds(()) == []
 
 
-def test_of_rounds_that_leave_a_running_turn_the_first_result_that_stays_says_how_many_calls_went() -> None:
+def test_first_kept_result_counts_removed_calls() -> None:
     said = build_round_messages("q", (FIRST, SECOND), QUARTERS)
     stays, left = partition_rounds(said, {said[0].id}, QUARTERS)
     text = "<left_out>2 earlier calls of this turn; recall finds what came back.</left_out>\nTwo notes."

@@ -35,37 +35,37 @@ def stand(text: str, form: ArtifactForm = ArtifactForm.FULL) -> dict[str, Placed
     return {"a.md": make_placed_artifact(one, form=form, position="message:0", pieces=(f"<{text}>",), tokens=7)}
 
 
-def test_nothing_attached_shows_nothing() -> None:
+def test_no_attachments_render_nothing() -> None:
     assert show() == NO_ATTACHMENTS
 
 
-def test_what_is_new_is_sent_in_full_and_adds_itself() -> None:
+def test_new_attachment_is_sent_in_full() -> None:
     (segment,), (piece,), (added,), images = show(note("a.md", "A"))
     assert (segment.form, segment.place, segment.text) == (ArtifactForm.FULL, HERE, piece)
     assert (added.segment, added.pieces, images) == (segment, (piece,), ())
     assert segment.tokens == QUARTERS.count(piece)
 
 
-def test_what_stands_in_full_is_referred_to_and_adds_nothing() -> None:
+def test_full_attachment_is_referenced() -> None:
     for form in (ArtifactForm.FULL, ArtifactForm.UPDATE):
         (segment,), pieces, added, _ = show(note("a.md", "A"), standing=stand("A", form))
         assert (segment.form, segment.text, added) == (ArtifactForm.REFERENCE, "- a.md\n", ())
         assert pieces == ("Attached to this message; the text stands above:\n", "- a.md\n")
 
 
-def test_a_picture_that_a_model_does_not_take_goes_as_words_that_say_why() -> None:
+def test_rejected_image_becomes_text_with_reason() -> None:
     strict = replace(QUARTERS, image_rejection=lambda there, image: "it is too wide")
     _, pieces, _, images = render_attachments([PICTURE], placed={}, position=HERE, tokenizer=strict)
     assert (pieces, images) == ((render_rejected_image(PICTURE, "it is too wide"),), ())
 
 
-def test_what_stands_as_less_is_sent_whole_again() -> None:
+def test_shortened_attachment_is_sent_in_full() -> None:
     for form in (ArtifactForm.PREVIEW, ArtifactForm.HANDLE, ArtifactForm.SUMMARY):
         (segment,), _, (added,), _ = show(note("a.md", "A"), standing=stand("A", form))
         assert (segment.form, added.is_full) == (ArtifactForm.FULL, True)
 
 
-def test_another_text_is_an_update_as_a_difference_only_where_the_old_one_can_be_read() -> None:
+def test_changed_attachment_is_diff_if_old_text_is_readable() -> None:
     changed = BODY.replace("line 7 of it", "line seven")
     (readable,), _, _, _ = show(note("a.md", changed), standing=stand(BODY))
     (unreadable,), _, _, _ = show(note("a.md", changed), standing=stand(BODY, ArtifactForm.HANDLE))
@@ -75,7 +75,7 @@ def test_another_text_is_an_update_as_a_difference_only_where_the_old_one_can_be
     assert changed in unreadable.text
 
 
-def test_what_was_condensed_is_sent_as_its_summary_unless_the_whole_stands_already() -> None:
+def test_condensed_attachment_is_sent_as_summary_unless_full_is_sent() -> None:
     condensed = replace(note("a.md", BODY), condensed="in short")
     (segment,), _, _, _ = show(condensed)
     assert segment.form is ArtifactForm.SUMMARY
@@ -84,7 +84,7 @@ def test_what_was_condensed_is_sent_as_its_summary_unless_the_whole_stands_alrea
     assert known.form is ArtifactForm.REFERENCE
 
 
-def test_tool_results_come_first_then_references_then_new_texts_then_pictures() -> None:
+def test_order_is_results_references_texts_images() -> None:
     found = result("x", "found")
     segments, pieces, added, images = show(note("b.md", "B"), PICTURE, note("a.md", "A"), found, standing=stand("A"))
     assert [segment.id for segment in segments] == [found.id, "a.md", "b.md", PICTURE.id]
@@ -95,13 +95,13 @@ def test_tool_results_come_first_then_references_then_new_texts_then_pictures() 
     assert images == PICTURE.images
 
 
-def test_a_picture_has_no_text_and_weighs_what_pictures_weigh() -> None:
+def test_image_has_no_text_and_image_tokens() -> None:
     (segment,), pieces, (added,), images = show(PICTURE)
     assert (segment.text, segment.tokens, pieces, added.pieces) == ("", 6, (), ())
     assert images == PICTURE.images
 
 
-def test_a_picture_that_stands_is_referred_to_by_what_people_call_it() -> None:
+def test_sent_image_is_referenced_by_title() -> None:
     placed: dict[str, PlacedArtifact] = {
         PICTURE.id: make_placed_artifact(PICTURE, form=ArtifactForm.FULL, position="message:0", pieces=(), tokens=6)
     }
@@ -109,13 +109,13 @@ def test_a_picture_that_stands_is_referred_to_by_what_people_call_it() -> None:
     assert (segment.text, images) == ("- Plan (picture)\n", ())
 
 
-def test_in_its_own_turn_the_active_note_is_the_active_note_and_later_a_note() -> None:
+def test_active_note_is_note_after_its_turn() -> None:
     active = make_artifact(ArtifactKind.ACTIVE_NOTE, text="A", source=ArtifactSource(path="a.md"), title="a")
     (segment,), _, (added,), _ = show(active)
     assert (segment.kind, added.segment.kind) == (ArtifactKind.ACTIVE_NOTE, ArtifactKind.NOTE)
 
 
-def test_an_update_joins_the_copy_that_it_updates_and_what_is_new_stands_at_the_end() -> None:
+def test_update_joins_its_copy_and_new_entries_are_last() -> None:
     before = {
         **stand(BODY),
         "z.md": make_placed_artifact(note("z.md", "Z"), form=ArtifactForm.FULL, position=None, pieces=("Z",), tokens=1),
@@ -132,7 +132,7 @@ def test_an_update_joins_the_copy_that_it_updates_and_what_is_new_stands_at_the_
     assert merge_placed(before, ()) == before
 
 
-def test_what_was_typed_is_one_segment_also_where_nothing_was() -> None:
+def test_user_layer_has_one_segment_or_none() -> None:
     message = make_history_message("q", MessageAuthor.USER, "why so?", position=HERE, tokenizer=QUARTERS)
     layer = build_user_layer(message)
     assert (layer.id, layer.segments, layer.text, layer.tokens) == (LayerId.L5, (message.segment,), "why so?", 2)

@@ -22,7 +22,7 @@ def make(bodies: list[str]) -> list[Passage]:
 
 @steady
 @given(st.lists(texts, max_size=6), st.lists(texts, max_size=6), st.integers(0, 6))
-def test_cutting_and_extending_equals_building_anew(first: list[str], second: list[str], size: int) -> None:
+def test_cutting_and_extending_index_equals_rebuilding(first: list[str], second: list[str], size: int) -> None:
     grown = PassageIndex(make(first))
     for query in QUERIES:
         search(grown, query)
@@ -37,14 +37,14 @@ def test_cutting_and_extending_equals_building_anew(first: list[str], second: li
         assert search(grown, query, limit=20) == search(built, query, limit=20)
 
 
-def test_a_passage_is_entered_once_where_it_came_first() -> None:
+def test_passage_is_indexed_once() -> None:
     index = PassageIndex([passage("a", "one"), passage("a", "two")])
     index.extend([passage("a", "three"), passage("b", "four")])
     assert [one.passage.text for one in index.passages] == ["one", "four"]
     assert ("a" in index, "c" in index) == (True, False)
 
 
-def test_nothing_of_what_was_cut_is_left() -> None:
+def test_removed_passages_leave_nothing() -> None:
     index = PassageIndex(make(["a secret", "a plan"]))
     index.truncate_to(0)
     assert len(index) == 0
@@ -54,20 +54,20 @@ def test_nothing_of_what_was_cut_is_left() -> None:
     assert index.average_length == 0
 
 
-def test_words_that_come_later_are_found_by_their_parts_as_well() -> None:
+def test_later_words_are_found_by_substring() -> None:
     index = PassageIndex([passage("a", "a cafe")])
     assert index.words_containing("cafe", core="caf") == ["cafe"]
     index.extend([passage("b", "two cafes")])
     assert index.words_containing("cafe", core="caf") == ["cafe", "cafes"]
 
 
-def test_words_that_hold_a_part_are_told_from_those_beyond_ascii_that_may_end_otherwise() -> None:
+def test_words_containing_part_include_accented_variants() -> None:
     index = PassageIndex([passage("", "cafe café cafés decaf cake")])
     assert sorted(index.words_containing("cafe", core="caf")) == ["cafe", "café", "cafés"]
     assert sorted(index.words_containing("ca", core="kä")) == ["cafe", "cake", "decaf"]
 
 
-def test_where_a_word_stands_is_told_by_passages_and_halves() -> None:
+def test_word_positions_are_listed_by_passage_and_half() -> None:
     titled = Passage(id="plan@1", place="turn 1", role="note", title="plan", text="word " * 60 + "plan")
     index = PassageIndex([titled, passage("x", "a plan")])
     assert list(index.iter_positions("plan")) == [(0, 0), (0, 2), (1, 1)]

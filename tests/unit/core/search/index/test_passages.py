@@ -27,7 +27,7 @@ def fields_of(passages: tuple[Passage, ...]) -> list[tuple[str, str, str, str]]:
     return [(one.place, one.role, one.title, one.text) for one in passages]
 
 
-def test_messages_come_in_their_order_under_their_ids_with_what_came_with_them_first() -> None:
+def test_messages_are_listed_in_order_after_their_attachments() -> None:
     result = make_tool_result("web", arguments={"q": "desks"}, output="two results")
     past = [
         Turn(text="Which?", attached=(note("alpha"),), tool_results=(result,), reply="Both."),
@@ -44,7 +44,7 @@ def test_messages_come_in_their_order_under_their_ids_with_what_came_with_them_f
     assert [one.id for one in passages[2:]] == ["q1", "a1", "q2"]
 
 
-def test_each_version_of_an_artifact_is_a_passage_and_the_same_version_is_one() -> None:
+def test_each_artifact_version_is_one_passage() -> None:
     versions = [note("one"), note("two"), note("one")]
     past = [Turn(text="", attached=(version,), reply="") for version in versions]
     passages = list_searchable_texts(past, [f"m{number}" for number in range(6)])
@@ -52,7 +52,7 @@ def test_each_version_of_an_artifact_is_a_passage_and_the_same_version_is_one() 
     assert len({one.id for one in passages}) == 2
 
 
-def test_a_wish_that_was_added_by_hand_is_a_passage_under_a_name_of_its_own() -> None:
+def test_added_rule_is_passage_with_own_id() -> None:
     rules = RuleChanges(added=((1, "Be brief."), (1, "Use metres.")))
     passages = list_searchable_texts([Turn(text="Which?", rules=rules)], ("q1",))
     assert fields_of(passages) == [
@@ -63,13 +63,13 @@ def test_a_wish_that_was_added_by_hand_is_a_passage_under_a_name_of_its_own() ->
     assert [one.id for one in passages[:2]] == [version_id("rule", hash_text(one.text)) for one in passages[:2]]
 
 
-def test_what_has_no_text_is_no_passage() -> None:
+def test_artifact_without_text_is_no_passage() -> None:
     picture = make_image_artifact(make_image_data(png(2, 2), media_type="image/png", width=2, height=2))
     past = [Turn(text="", attached=(picture, note("")), reply="")]
     assert list_searchable_texts(past, ("q1", "a1")) == ()
 
 
-def test_a_question_left_without_an_answer_in_the_middle_keeps_the_ids_in_step() -> None:
+def test_unanswered_question_keeps_message_ids_aligned() -> None:
     past = [Turn(text="one"), Turn(text="two", reply="yes")]
     assert [(one.id, one.text) for one in list_searchable_texts(past, ("q1", "q2", "a2"))] == [
         ("q1", "one"),
@@ -78,7 +78,7 @@ def test_a_question_left_without_an_answer_in_the_middle_keeps_the_ids_in_step()
     ]
 
 
-def test_a_title_that_the_id_does_not_say_can_be_searched_as_well() -> None:
+def test_title_differing_from_id_is_searchable() -> None:
     past = [Turn(text="", attached=(note("x", path="docs/a.md", title="The plan"),), reply="")]
     assert [one.title for one in list_searchable_texts(past, ("q1", "a1"))] == ["docs/a.md The plan"]
 
@@ -90,7 +90,7 @@ def test_notes_that_instructions_drew_in_are_passages() -> None:
     assert ("turn 1", "note", "style.md", "Write plainly.") in fields_of(list_searchable_texts(past, ("q1", "a1")))
 
 
-def test_each_text_that_a_part_of_the_system_prompt_had_is_a_passage_while_another_stands() -> None:
+def test_earlier_system_texts_are_passages() -> None:
     chat = Conversation(system={"base": "You are kind.", "instructions": "Answer in French."})
     chat.ask("one")
     chat.reply("oui")
@@ -102,7 +102,7 @@ def test_each_text_that_a_part_of_the_system_prompt_had_is_a_passage_while_anoth
     assert chat.recall("kind") == ()
 
 
-def test_a_picture_is_found_by_its_title_and_described_in_words() -> None:
+def test_image_is_found_by_title_and_described() -> None:
     image = make_image_data(png(3, 2), media_type="image/png", width=3, height=2)
     past = [Turn(text="", attached=(make_image_artifact(image, title="Harbour at dawn"),), reply="")]
     (one,) = list_searchable_texts(past, ("q1", "a1"))
@@ -131,7 +131,7 @@ def in_full(turn: BuiltTurn, text: str, *, path: str = "a.md") -> bool:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_what_stands_in_the_request_stands_wherever_the_layout_puts_it(layout: str) -> None:
+def test_text_in_prompt_is_listed_in_every_layout(layout: str) -> None:
     chat = Conversation(layout=layout)
     first = chat.ask("one", attach=[Note(path="a.md", text="alpha")])
     assert in_full(first, "alpha")
@@ -142,7 +142,7 @@ def test_what_stands_in_the_request_stands_wherever_the_layout_puts_it(layout: s
     assert first.envelope.message_id in passages_in_prompt(second.envelope.prompt)
 
 
-def test_an_older_version_stands_until_the_library_takes_the_newer_one() -> None:
+def test_older_version_is_in_prompt_until_library_updates() -> None:
     chat = Conversation()
     chat.ask("one", attach=[Note(path="a.md", text="alpha")])
     updating = chat.ask("two", attach=[Note(path="a.md", text="beta")])
@@ -159,14 +159,14 @@ def test_a_preview_is_not_the_whole() -> None:
     assert not in_full(chat.ask("two"), text)
 
 
-def test_a_dropped_note_no_longer_stands() -> None:
+def test_dropped_note_is_not_in_prompt() -> None:
     chat = Conversation(layout="in_place")
     chat.ask("one", attach=[Note(path="a.md", text="alpha")])
     assert not in_full(chat.ask("two", drop=["a.md"]), "alpha")
 
 
 @pytest.mark.layout("library")
-def test_turns_that_the_history_mode_hides_do_not_stand() -> None:
+def test_hidden_turns_are_not_in_prompt() -> None:
     chat = Conversation(history="window", history_turns=1)
     names = []
     for number in range(3):
@@ -176,7 +176,7 @@ def test_turns_that_the_history_mode_hides_do_not_stand() -> None:
     assert [name in standing for name in names] == [False, False, True]
 
 
-def test_tool_results_stand_in_their_epoch_and_not_after_it() -> None:
+def test_tool_results_are_in_prompt_within_epoch() -> None:
     result = make_tool_result("web", arguments={}, output="found")
     name = version_id(result.id, result.hash)
     chat = Conversation(layout="in_place")
@@ -185,14 +185,14 @@ def test_tool_results_stand_in_their_epoch_and_not_after_it() -> None:
     assert name not in passages_in_prompt(chat.ask("three", fold=True).envelope.prompt)
 
 
-def test_a_note_with_a_picture_stands_in_the_message_that_brought_it() -> None:
+def test_note_with_image_is_in_prompt_of_its_message() -> None:
     text = "# Plan\n![](plan.png)\n"
     chat = Conversation(layout="in_place")
     chat.ask("one", attach=[Note(path="a.md", text=text), Image(data=png(2, 2))])
     assert in_full(chat.ask("two"), text)
 
 
-def test_a_note_that_instructions_drew_in_stands_in_full_where_they_stand() -> None:
+def test_inlined_note_is_in_prompt() -> None:
     drawn = note("Write plainly.", path="style.md")
     parts = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[style]]}")
     state = advance(
@@ -208,7 +208,7 @@ CALL = ToolCall(id="c", name="web", arguments='{"q":"desks"}')
 ROUND = ToolRound(text="Let me look.", calls=(CALL,), outputs=(ToolOutput(call="c", output="two desks"),))
 
 
-def test_what_calls_gave_comes_between_the_question_and_the_reply_under_the_id_that_their_lines_name() -> None:
+def test_tool_outputs_are_between_question_and_reply() -> None:
     turn = Turn(text="Which?", rounds=(ROUND, ROUND), reply="Both.")
     asked, first, second, replied = list_searchable_texts([turn], ("q1", "a1"))
     assert (asked.id, replied.id) == ("q1", "a1")
@@ -223,7 +223,7 @@ def test_what_calls_gave_comes_between_the_question_and_the_reply_under_the_id_t
 
 
 @pytest.mark.parametrize("layout", list(LayoutMode))
-def test_what_calls_gave_stands_in_its_epoch_and_can_be_found_after_it(layout: LayoutMode) -> None:
+def test_tool_outputs_are_in_prompt_within_epoch_and_found_later(layout: LayoutMode) -> None:
     tokenizer, turn_settings = OfflineTokenCounter().get_tokenizer(None), TurnSettings(layout=layout)
     turn = Turn(text="Which?", rounds=(ROUND,), turn_settings=turn_settings)
     asked = advance(PromptState(conversation="chat"), turn, choose_layout, tokenizer=tokenizer)

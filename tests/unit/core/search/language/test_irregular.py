@@ -13,7 +13,7 @@ from lamella.core.search.language import indonesian_roots, irregular_base_forms,
         ("women", "woman"), ("criteria", "criterion"), ("analyses", "analysis"), ("thinner", "thin"), ("swam", "swum"),
     ],
 )  # fmt: skip
-def test_irregular_forms_of_an_english_word_share_a_stem_with_it(form: str, word: str) -> None:
+def test_irregular_english_forms_share_stem(form: str, word: str) -> None:
     assert {*list_stems(form)} & {*list_stems(word)}
 
 
@@ -26,12 +26,12 @@ def test_irregular_forms_of_an_english_word_share_a_stem_with_it(form: str, word
         "nuclei nucleus, vertices vertex, fittest fit, thinnest thin, wettest wet",
     ],
 )
-def test_an_irregular_form_leads_to_its_word_and_to_nothing_else(listed: str) -> None:
+def test_irregular_form_maps_to_its_word_only(listed: str) -> None:
     pairs = [pair.split() for pair in listed.split(", ")]
     assert [[form, *irregular_base_forms(form)] for form, _ in pairs] == pairs
 
 
-def test_a_form_of_two_words_leads_to_both_and_a_plain_word_to_none() -> None:
+def test_ambiguous_form_maps_to_both_words() -> None:
     assert irregular_base_forms("lay") == ("lie",)
     assert irregular_base_forms("found") == ("find",)
     assert irregular_base_forms("axes") == ("axis",)
@@ -46,7 +46,7 @@ def test_a_form_of_two_words_leads_to_both_and_a_plain_word_to_none() -> None:
         ("bertemu", "temu"),
     ],
 )  # fmt: skip
-def test_what_a_beginning_hides_in_indonesian_is_found(form: str, word: str) -> None:
+def test_indonesian_prefixes_are_stripped(form: str, word: str) -> None:
     assert {*list_stems(form)} & {word, *list_stems(word)}
 
 
@@ -54,7 +54,7 @@ def test_what_a_beginning_hides_in_indonesian_is_found(form: str, word: str) -> 
     "word",
     ["bom", "bor", "cap", "cas", "cat", "cek", "cor", "lap", "las", "lem", "pak", "pel", "pos", "rem", "sah", "tes"],
 )
-def test_a_word_of_one_syllable_is_found_whatever_stands_before_and_behind_it(word: str) -> None:
+def test_short_indonesian_word_is_found_with_affixes(word: str) -> None:
     forms = [
         f"{before}{word}{behind}"
         for before in ("menge", "penge", "di")

@@ -5,7 +5,7 @@ import pytest
 from lamella.core.search.language import ENGLISH_MARKER_WORDS, INDONESIAN_MARKER_WORDS, is_stop_word
 
 
-def test_small_words_say_nothing_of_what_a_text_is_about() -> None:
+def test_stop_words_are_detected() -> None:
     assert all(map(is_stop_word, ("the", "what", "yang", "bagaimana")))
     assert not any(map(is_stop_word, ("desk", "meja", "")))
 
@@ -21,7 +21,7 @@ def test_small_words_say_nothing_of_what_a_text_is_about() -> None:
         "apa bagaimana siapa kapan mana mengapa ada oleh sudah telah juga atau saya kami kita mereka",
     ],
 )
-def test_what_questions_are_made_of_is_small(words: str) -> None:
+def test_question_words_are_stop_words(words: str) -> None:
     assert [word for word in words.split() if not is_stop_word(word)] == []
 
 

@@ -10,7 +10,7 @@ def test_texts_are_compared_without_case_and_in_compatible_characters() -> None:
     assert normalize_text("\uff21\uff22 ﬁ ẞ") == "ab fi ss"
 
 
-def test_characters_that_nobody_sees_are_left_out_and_case_is_kept() -> None:
+def test_invisible_characters_are_removed_and_case_kept() -> None:
     assert normalize_characters("So\u00adft\u200b \u202eW\u2060ord\ufeff") == "Soft Word"
     assert normalize_characters("שָׁלוֹם شُكْرًا") == "שלום شكرا"
     assert normalize_characters("Plain\tText") == "Plain\tText"
@@ -37,11 +37,11 @@ def test_there_is_one_letter_i(text: str) -> None:
         ("Groß", "gross"),
     ],
 )
-def test_a_word_is_folded_to_what_it_is_without_accents(word: str, folded: str) -> None:
+def test_word_is_folded_without_accents(word: str, folded: str) -> None:
     assert normalize_word(word) == folded
 
 
-def test_stems_are_english_and_indonesian_and_those_of_endless_words_are_none() -> None:
+def test_stems_are_english_and_indonesian() -> None:
     assert list_stems("vibrates") == ("vibrat", "vibrates")
     assert list_stems("melaporkan") == ("melaporkan", "lapor")
     assert list_stems("a" * 61) == ()
@@ -57,12 +57,12 @@ def test_stems_are_english_and_indonesian_and_those_of_endless_words_are_none() 
         ("pengiriman", "kirim"),
     ],
 )
-def test_a_letter_that_a_beginning_swallowed_in_indonesian_comes_back(form: str, word: str) -> None:
+def test_swallowed_indonesian_letter_is_restored(form: str, word: str) -> None:
     assert {*list_stems(form)} & {*list_stems(word)}
     assert "" not in list_stems(form)
 
 
-def test_a_word_that_begins_with_a_vowel_keeps_its_stem() -> None:
+def test_word_with_initial_vowel_keeps_stem() -> None:
     assert "ambil" in list_stems("mengambil")
     assert list_stems("pencil") == ("pencil", "pencil")
 
@@ -79,5 +79,5 @@ def test_a_word_that_begins_with_a_vowel_keeps_its_stem() -> None:
         ("toDo", ["to", "do"]),
     ],
 )
-def test_names_have_parts_where_capitals_begin_words(word: str, parts: list[str]) -> None:
+def test_identifiers_are_split_at_capitals(word: str, parts: list[str]) -> None:
     assert split_identifier(word) == parts

@@ -27,5 +27,5 @@ from lamella.core.search.language import iter_terms
         ("--- ...", []),
     ],
 )
-def test_a_text_is_found_by_its_words_and_by_what_they_are_joined_to(text: str, terms: list[str]) -> None:
+def test_text_is_indexed_by_words_and_compounds(text: str, terms: list[str]) -> None:
     assert list(iter_terms(text)) == terms

@@ -11,7 +11,7 @@ words = st.lists(st.text(alphabet="abé", min_size=1, max_size=120), unique=True
 
 @steady
 @given(words, st.text(alphabet="abé", min_size=1, max_size=6), st.integers(0, 12))
-def test_the_words_that_hold_a_part_are_those_that_hold_it(given_words: list[str], part: str, later: int) -> None:
+def test_substring_index_finds_all_containing_words(given_words: list[str], part: str, later: int) -> None:
     vocabulary = SubstringIndex()
     vocabulary.extend(given_words[:later])
     vocabulary.extend(given_words[later:])

@@ -11,17 +11,17 @@ def cut(text: str, *spans: str, terms: tuple[str, ...] = ()) -> str:
     return make_excerpt(text, spans, terms)
 
 
-def test_a_text_that_fits_is_its_own_excerpt_and_one_character_more_is_cut() -> None:
+def test_text_that_fits_is_its_own_excerpt() -> None:
     whole = "x" * EXCERPT_CHARS
     assert cut(whole) == whole
     assert cut(f"{whole}y") == f"{whole} …"
 
 
-def test_a_long_text_without_a_place_shows_its_beginning() -> None:
+def test_long_text_without_match_shows_beginning() -> None:
     assert cut(FILL) == f"{FILL[:EXCERPT_CHARS].strip()} …"
 
 
-def test_a_span_is_found_in_any_case_and_shown_with_what_leads_to_it() -> None:
+def test_phrase_is_found_in_any_case_with_context() -> None:
     text = f"{FILL}The Needle. {FILL}"
     shown = cut(text, "needle")
     before, _, after = shown.partition("Needle")
@@ -31,24 +31,24 @@ def test_a_span_is_found_in_any_case_and_shown_with_what_leads_to_it() -> None:
     assert len(after) > 120
 
 
-def test_the_first_span_that_stands_in_the_text_gives_the_place() -> None:
+def test_first_phrase_present_determines_excerpt() -> None:
     text = f"{FILL}second {FILL}first {FILL}"
     assert "first" in cut(text, "absent", "first", "second")
     assert "second" not in cut(text, "absent", "first", "second")
 
 
-def test_marks_of_patterns_in_a_span_are_only_characters() -> None:
+def test_pattern_characters_are_literal() -> None:
     assert "a.*b" in cut(f"{FILL}axxb {FILL}a.*b {FILL}", "a.*b")
 
 
-def test_without_a_span_the_place_with_the_most_different_terms_is_shown() -> None:
+def test_place_with_most_distinct_terms_is_shown() -> None:
     text = f"red red red {FILL}Red and green {FILL}"
     assert "Red and green" in cut(text, terms=("red", "green"))
     assert cut(text, terms=("red",)).startswith("red red red word")
 
 
 @pytest.mark.parametrize(("apart", "shown"), [(120, "green one"), (121, "green two"), (360, "green two")])
-def test_terms_count_together_where_an_excerpt_can_show_both_with_what_leads_to_them(apart: int, shown: str) -> None:
+def test_terms_count_together_within_one_excerpt(apart: int, shown: str) -> None:
     far = "red ".ljust(apart, ".") + "green one"
     assert far.index("green") == apart
     assert shown in cut(f"{FILL}{far} {FILL}red green two {FILL}", terms=("red", "green"))
@@ -64,13 +64,13 @@ def test_of_equal_places_the_first_is_shown() -> None:
     assert "red one" in cut(text, terms=("red",))
 
 
-def test_the_end_of_a_text_is_shown_without_a_mark_after_it() -> None:
+def test_end_of_text_is_shown_without_ellipsis() -> None:
     shown = cut(f"{FILL}needle", "needle")
     assert shown.startswith("… ")
     assert shown.endswith("needle")
 
 
-def test_an_excerpt_begins_with_a_whole_word_where_one_begins_soon() -> None:
+def test_excerpt_starts_at_whole_word() -> None:
     assert cut(f"{FILL}needle {FILL}", "needle").startswith("… word")
     assert cut("x" * 500 + "needle" + "x" * 100 + " y" * 400, "needle").startswith(f"… {'x' * 60}needle")
     assert cut("x" * 500 + "needle" + "x" * 500, "needle") == f"… {'x' * 60}needle{'x' * 174} …"
@@ -80,6 +80,6 @@ def test_a_span_is_found_over_the_end_of_a_line() -> None:
     assert "the blue\n  needle" in cut(f"{FILL}the blue\n  needle {FILL}", "the blue needle")
 
 
-def test_of_very_many_or_very_long_spans_as_many_are_looked_for_as_can_be_shown() -> None:
+def test_many_or_long_phrases_are_limited() -> None:
     text = FILL * 40
     assert cut(text, *(f"span {number}" for number in range(50_000)), "x" * 1_000_000).startswith("word")

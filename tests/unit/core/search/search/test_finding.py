@@ -22,16 +22,16 @@ def find(query: str, *texts: str, limit: int = 5) -> list[int]:
     return [int(found.passage.id) for found in search(PassageIndex(passages), query, limit=limit)]
 
 
-def test_the_text_that_says_it_more_and_shorter_comes_first() -> None:
+def test_frequent_term_in_short_text_ranks_first() -> None:
     long = "a budget, " + "and many other words " * 40
     assert find("budget", "nothing of it", long, "budget and budget", "the budget") == [2, 3, 1]
 
 
-def test_a_rare_word_says_more_than_a_common_one() -> None:
+def test_rare_word_weighs_more() -> None:
     assert find("the tokenizer", "the the the the", "a tokenizer", "the end", "the rest")[0] == 1
 
 
-def test_what_a_long_text_says_in_one_place_is_not_buried_by_its_length() -> None:
+def test_local_match_in_long_text_is_found() -> None:
     filler = "plain words of no interest " * 300
     long = f"{filler}\nThe emerald anchor can take 32,273 visitors.\n{filler}"
     others = [
@@ -44,14 +44,14 @@ def words(number: int) -> str:
     return " ".join(["word"] * number)
 
 
-def test_words_that_stand_together_are_found_together_wherever_that_is() -> None:
+def test_words_near_each_other_rank_higher() -> None:
     apart = f"alpha {words(120)} beta {words(60)}"
     for before in (0, 49, 50, 99):
         together = f"{words(before)} alpha word beta {words(180 - before)}"
         assert find("alpha beta", apart, together) == [1, 0]
 
 
-def test_words_stand_together_up_to_a_hundred_apart_if_a_half_begins_with_the_first() -> None:
+def test_proximity_reaches_a_hundred_words() -> None:
     apart = f"alpha {words(120)} beta {words(59)}"
     for between in (59, 98):
         together = f"alpha {words(between)} beta {words(179 - between)}"
@@ -59,7 +59,7 @@ def test_words_stand_together_up_to_a_hundred_apart_if_a_half_begins_with_the_fi
     assert find("alpha beta", apart, f"alpha {words(99)} beta {words(80)}") == [0, 1]
 
 
-def test_two_long_texts_that_say_it_once_are_equals_whatever_their_length() -> None:
+def test_long_texts_with_one_match_rank_equally() -> None:
     assert find("needle", f"needle {words(5_000)}", f"needle {words(150)}") == [0, 1]
     assert find("needle", f"needle {words(80)}", f"needle {words(20)}") == [1, 0]
 
@@ -70,13 +70,13 @@ def test_one_rare_word_does_not_outweigh_the_rest_of_a_question() -> None:
     assert find("command that ships the coral anchor", *talk)[0] == 3
 
 
-def test_a_title_counts_for_every_place_of_its_text() -> None:
+def test_title_counts_for_each_part_of_text() -> None:
     long = "words of no interest " * 300 + "the timeout is nine seconds"
     passages = [passage("a", "a timeout of one second"), passage("b", long, title="gateway.toml")]
     assert [found.passage.id for found in search(PassageIndex(passages), "gateway.toml timeout")] == ["b", "a"]
 
 
-def test_equals_come_in_the_order_given() -> None:
+def test_equal_scores_keep_given_order() -> None:
     assert find("note", "one note", "two pages", "a note", "no note") == [0, 2, 3]
 
 
@@ -87,7 +87,7 @@ def test_no_more_than_the_limit_is_found() -> None:
 
 
 @pytest.mark.parametrize("query", ["", "  ", '""', '" "', "nowhere", "?!"])
-def test_what_asks_for_nothing_or_stands_nowhere_finds_nothing(query: str) -> None:
+def test_empty_or_absent_query_finds_nothing(query: str) -> None:
     assert find(query, "a note", "another note") == []
 
 
@@ -97,7 +97,7 @@ def test_excluded_passages_are_not_found() -> None:
     assert [found.passage.id for found in shown] == ["b"]
 
 
-def test_a_score_is_what_the_formula_gives() -> None:
+def test_score_follows_formula() -> None:
     texts = {"a": "budget and budget", "b": "the budget", "c": "nothing at all here"}
     passages = [passage(name, text, role="reply") for name, text in texts.items()]
     index = PassageIndex(passages)
@@ -115,7 +115,7 @@ def test_a_score_is_what_the_formula_gives() -> None:
     assert whole == pytest.approx({"a": worth(2, 3) + bonus, "b": worth(1, 2) + bonus}, abs=1e-6)
 
 
-def test_a_message_that_is_named_beside_a_quoted_span_has_its_id_as_a_word_of_it() -> None:
+def test_message_id_beside_quoted_phrase_is_a_word() -> None:
     passages = [passage("m1", "the budget", role="reply"), passage("m2", "nothing at all", role="reply")]
     (found,) = search(PassageIndex(passages), 'm1 "budget"')
     # One of two has each of both words, which stand once; on average they have two and a half.
@@ -125,7 +125,7 @@ def test_a_message_that_is_named_beside_a_quoted_span_has_its_id_as_a_word_of_it
     assert found.score == pytest.approx(worth + 1 + 1.2 * 2.2 * 2 * rare, abs=1e-6)
 
 
-def test_nothing_is_found_among_nothing() -> None:
+def test_empty_index_finds_nothing() -> None:
     assert search(PassageIndex([]), "budget") == ()
     assert search(PassageIndex([passage("a", "the budget")]), "budget", excluded={"a"}) == ()
     assert [found.passage.id for found in search(PassageIndex([passage("a", "?!")]), "?!")] == ["a"]
@@ -210,11 +210,11 @@ def test_other_forms_accents_notations_and_cases_of_a_word_are_found(query: str,
     assert find(query, "something else", text, "quite another") == [1]
 
 
-def test_the_very_form_comes_before_other_forms() -> None:
+def test_exact_form_ranks_before_other_forms() -> None:
     assert find("decided today", "we decide, not today", "we decided, not today")[0] == 1
 
 
-def test_the_words_of_the_user_come_before_the_same_in_a_reply_or_a_note() -> None:
+def test_user_text_ranks_before_reply_and_note() -> None:
     passages = [passage(role, "the budget is nine", role=role) for role in ("note", "reply", "user", "tool")]
     for query in ("budget", "what is the budget", '"budget is"', "budgets"):
         assert [found.passage.id for found in search(PassageIndex(passages), query)] == [
@@ -225,7 +225,7 @@ def test_the_words_of_the_user_come_before_the_same_in_a_reply_or_a_note() -> No
         ]
 
 
-def test_of_a_question_with_rare_words_the_common_ones_only_weigh_what_those_find() -> None:
+def test_common_words_only_rerank_hits_of_rare_ones() -> None:
     talk = [f"the plan of the day {number}" for number in range(2_500)]
     talk[1_700] = "the needle of the plan"
     talk[1_900] = "needle"
@@ -241,11 +241,11 @@ def test_a_thousand_passages_are_looked_at_for_all_rare_words_together() -> None
     assert sorted(find("alpha gamma", *talk, limit=5_000)) == [*range(300), *range(700, 1_200)]
 
 
-def test_words_that_nobody_said_leave_room_for_one_that_somebody_did() -> None:
+def test_absent_words_do_not_use_up_query_limit() -> None:
     assert find(" ".join([*(f"nowhere{number}" for number in range(70)), "needle"]), "nothing", "a needle") == [1]
 
 
-def test_a_quoted_span_is_found_without_accents_left_out_and_in_any_case_and_space() -> None:
+def test_quoted_phrase_ignores_accents_case_and_space() -> None:
     assert find('"caf"', "in the cafe\u0301", "in the kitchen") == [0]
     assert find('"the cafe"', "in the cafe\u0301", "in the kitchen") == [0]
     assert find('"CAFÉ at"', "in the cafe\u0301\n at noon") == [0]
@@ -256,7 +256,7 @@ def test_a_quoted_span_is_found_without_accents_left_out_and_in_any_case_and_spa
     assert find('"\u200b"', "a\u200bb", "ab") == [0]
 
 
-def test_the_whole_path_comes_before_its_parts() -> None:
+def test_whole_path_ranks_before_its_parts() -> None:
     parts = "src and app and py, src app py, src app py"
     assert find("src/app.py", parts, "in src/app.py", "other") == [1, 0]
 
@@ -265,7 +265,7 @@ def test_a_word_is_not_found_inside_another() -> None:
     assert find("art", "start the party", "state of the art") == [1]
 
 
-def test_two_characters_side_by_side_come_before_the_same_two_apart() -> None:
+def test_adjacent_characters_rank_before_separate_ones() -> None:
     assert find("中文", "文和中", "中文")[0] == 1
 
 
@@ -283,14 +283,14 @@ def test_titles_are_searched_as_well() -> None:
     assert [found.passage.id for found in search(PassageIndex(passages), "project-spec.md")] == ["b"]
 
 
-def test_the_passage_comes_back_as_it_is_and_a_short_one_is_its_own_excerpt() -> None:
+def test_hit_has_its_passage_and_short_excerpt() -> None:
     given_passage = passage("a", "  A\tNote\r\n with  ODD space ")
     (found,) = search(PassageIndex([given_passage]), "note")
     assert found.passage is given_passage
     assert found.excerpt == given_passage.text
 
 
-def test_the_excerpt_of_a_long_text_shows_where() -> None:
+def test_excerpt_of_long_text_shows_match() -> None:
     text = "before " * 400 + "here is the Needle, " + "after " * 400
     (found,) = search(PassageIndex([passage("a", text)]), "needle")
     assert "here is the Needle," in found.excerpt
@@ -299,13 +299,13 @@ def test_the_excerpt_of_a_long_text_shows_where() -> None:
     assert len(found.excerpt) <= 245
 
 
-def test_the_excerpt_shows_the_place_with_the_most_of_what_was_asked() -> None:
+def test_excerpt_shows_place_with_most_matches() -> None:
     text = "alpha " + "filler " * 200 + "beta with alpha and gamma " + "filler " * 200 + "gamma"
     (found,) = search(PassageIndex([passage("a", text)]), "alpha beta gamma")
     assert "beta with alpha and gamma" in found.excerpt
 
 
-def test_a_long_text_found_by_its_title_shows_its_beginning() -> None:
+def test_text_found_by_title_shows_beginning() -> None:
     (found,) = search(PassageIndex([passage("a", "word " * 200, title="Plan")]), "plan")
     assert found.excerpt.startswith("word word")
 
@@ -320,7 +320,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(ma
 
 @steady
 @given(texts, st.lists(texts, max_size=3))
-def test_every_exact_token_of_a_text_finds_it(text: str, others: list[str]) -> None:
+def test_every_exact_token_finds_its_text(text: str, others: list[str]) -> None:
     for token in extract_exact_tokens(text):
         assert len(others) in find(token, *others, text)
 
@@ -345,7 +345,7 @@ def test_an_excerpt_is_a_stretch_of_the_text(text: str, query: str) -> None:
 
 @steady
 @given(st.lists(texts, min_size=1, max_size=4), st.data())
-def test_whatever_stands_in_quotes_in_a_text_finds_it(bodies: list[str], data: st.DataObject) -> None:
+def test_every_quoted_span_finds_its_text(bodies: list[str], data: st.DataObject) -> None:
     number = data.draw(st.integers(0, len(bodies) - 1))
     text = bodies[number]
     start = data.draw(st.integers(0, len(text)))
@@ -392,7 +392,7 @@ def help_with(question: str, *texts: str) -> list[int]:
     return [int(found.passage.id) for found in search_for_question(PassageIndex(passages), question, limit=9)]
 
 
-def test_what_has_most_of_a_question_and_a_word_that_few_have_speaks_of_the_same() -> None:
+def test_related_passage_has_most_words_and_a_rare_one() -> None:
     talk = [
         "the harbour opens at six",
         "a budget for the harbour",

@@ -5,7 +5,7 @@ import pytest
 from lamella.core.search.search import MAX_QUERY_CHARS, PhraseHint, parse_query, phrase_hints
 
 
-def test_a_query_without_quotes_is_one_span_and_its_words() -> None:
+def test_unquoted_query_is_phrase_and_words() -> None:
     query = parse_query("  The  user_name of\nK-37 ")
     assert query.words == ("the", "user_name", "user", "name", "of", "k-37", "k", "37")
     assert [tuple(span) for span in query.phrases] == [("The user_name of K-37", "the user_name of k-37")]
@@ -22,7 +22,7 @@ def test_of_a_very_long_query_the_beginning_gives_the_words() -> None:
     assert len(parse_query("word " * MAX_QUERY_CHARS + "last").words) == 1
 
 
-def test_a_word_before_the_space_that_a_long_span_is_cut_at_is_whole() -> None:
+def test_word_before_cut_of_long_phrase_is_whole() -> None:
     word = "b" * (MAX_QUERY_CHARS - len("a  "))
     assert phrase_hints(f"a {word} c") == [PhraseHint(word=word)]
     assert phrase_hints(f"a {word}bc") == [PhraseHint(part=f"{word}b", core=word)]
@@ -46,5 +46,5 @@ def test_a_word_before_the_space_that_a_long_span_is_cut_at_is_whole() -> None:
         ("東京", []),
     ],
 )
-def test_a_span_is_looked_for_by_whole_words_inside_it_else_by_a_part(span: str, clues: list[PhraseHint]) -> None:
+def test_phrase_hint_is_whole_word_or_part(span: str, clues: list[PhraseHint]) -> None:
     assert phrase_hints(span) == clues

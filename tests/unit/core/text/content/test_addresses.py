@@ -21,7 +21,7 @@ ID = "b4yT1de5_-x"
         f"https://www.youtube-nocookie.com/embed/{ID}",
     ],
 )
-def test_a_video_is_known_by_every_way_to_write_its_address(url: str) -> None:
+def test_video_id_is_found_in_every_url_form(url: str) -> None:
     assert youtube_video_id(url) == ID
 
 
@@ -54,10 +54,10 @@ def test_other_addresses_show_no_video(url: str) -> None:
         ("...", ""),
     ],
 )
-def test_what_ends_the_sentence_is_no_part_of_an_address(word: str, address: str) -> None:
+def test_trailing_punctuation_is_not_part_of_url(word: str, address: str) -> None:
     assert trim_url(word) == address
 
 
-def test_a_page_is_told_from_a_path() -> None:
+def test_web_address_is_distinguished_from_path() -> None:
     assert is_web_address("HTTPS://e.org")
     assert not any(map(is_web_address, ("https://", "http:/x", "notes/https://x", "ftp://e.org", "")))

@@ -31,7 +31,7 @@ def test_crlf_becomes_lf() -> None:
     assert normalise("a\r\nb\r\n") == "a\nb\n"
 
 
-def test_one_leading_byte_order_mark_is_taken_off_and_no_other() -> None:
+def test_one_leading_bom_is_removed() -> None:
     assert normalise("\ufeffa\ufeffb") == "a\ufeffb"
     assert normalise("\ufeff\ufeffa") == "\ufeffa"
 
@@ -39,7 +39,7 @@ def test_one_leading_byte_order_mark_is_taken_off_and_no_other() -> None:
 @pytest.mark.parametrize(
     "text", ["trailing  \n spaces\t\n\n\n", "a lone \r stays", "\n\nleading", "nbsp\xa0", "\u2028", "", "e\u0301"]
 )
-def test_nothing_else_is_normalised(text: str) -> None:
+def test_other_characters_are_not_normalized(text: str) -> None:
     assert normalise(text) == text
 
 
@@ -48,7 +48,7 @@ def test_a_hash_is_sha256_of_the_utf8_bytes() -> None:
     assert short_hash("ü") == sha256("ü".encode()).hexdigest()[:12]
 
 
-def test_a_lone_surrogate_is_an_error_that_says_where_it_stands() -> None:
+def test_lone_surrogate_error_gives_position() -> None:
     with pytest.raises(TextError, match=r"Character 3 of a text is U\+D800") as caught:
         encode_text("ab\ud800c")
     assert caught.value.code == "bad_text"
@@ -72,7 +72,7 @@ def test_a_lone_surrogate_is_an_error_that_says_where_it_stands() -> None:
         ("\u2028", "&#8232;"),
     ],
 )
-def test_a_line_escapes_angle_brackets_and_line_breaks_and_nothing_else(raw: str, line: str) -> None:
+def test_escape_line_escapes_brackets_and_line_breaks_only(raw: str, line: str) -> None:
     assert escape_line(raw) == line
 
 
@@ -81,7 +81,7 @@ def test_a_line_escapes_angle_brackets_and_line_breaks_and_nothing_else(raw: str
 @example("&amp;lt;")
 @example("&#60;")
 @example("&&lt;;")
-def test_an_escaped_line_reads_back_to_what_it_was(text: str) -> None:
+def test_escaped_line_round_trips(text: str) -> None:
     line = escape_line(text)
     assert unescape_line(line) == text
     assert line.splitlines() in ([], [line])
@@ -98,7 +98,7 @@ def test_equal_values_are_written_as_equal_json() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, b"bytes"])
-def test_what_json_cannot_say_is_refused(value: object) -> None:
+def test_unencodable_json_is_refused(value: object) -> None:
     with pytest.raises(ArtifactError, match="cannot be written as JSON") as caught:
         canonical_json({"value": value})
     assert "finite numbers" in caught.value.hint

@@ -23,10 +23,10 @@ from lamella.core.text.content import iter_lines_with_code_flag
         ("```\n~~~\n`````\ny", [True, True, True, False]),
     ],
 )
-def test_each_line_is_told_apart(text: str, code: list[bool]) -> None:
+def test_code_lines_are_flagged(text: str, code: list[bool]) -> None:
     assert [is_code for _, is_code in iter_lines_with_code_flag(text)] == code
 
 
-def test_every_line_comes_back_as_it_was() -> None:
+def test_lines_are_returned_unchanged() -> None:
     text = "a\n\n```\n  b \n```\n"
     assert "\n".join(line for line, _ in iter_lines_with_code_flag(text)) == text

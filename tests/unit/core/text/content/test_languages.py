@@ -21,12 +21,12 @@ TALK = ("The oven is in the bakery and it was cleaned by Maria.", "Which of them
         ("Bu oda temiz ve bu anahtar onun için ama çok eski.", "Turkish"),
     ],
 )
-def test_a_language_that_nobody_spoke_is_told(text: str, language: str) -> None:
+def test_foreign_language_is_detected(text: str, language: str) -> None:
     assert detect_foreign_language(text, TALK) == language
 
 
 @pytest.mark.parametrize("text", ["The oven is clean and the key is there.", "Ofen, Keller, Maria.", "", "42"])
-def test_what_is_in_the_same_language_or_cannot_be_told_is_not_foreign(text: str) -> None:
+def test_same_or_unknown_language_is_not_foreign(text: str) -> None:
     assert detect_foreign_language(text, TALK) is None
 
 
@@ -36,5 +36,5 @@ def test_one_message_in_a_language_is_enough() -> None:
     assert detect_foreign_language(text, (*TALK, "Baik, rapat di ruang Melati sudah dicatat.")) is None
 
 
-def test_nothing_is_foreign_to_texts_of_no_language() -> None:
+def test_language_detection_needs_reference_texts() -> None:
     assert detect_foreign_language("Der Ofen ist kalt und nicht mehr neu.", ("x = 1", "K-37")) is None

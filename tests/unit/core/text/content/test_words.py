@@ -10,7 +10,7 @@ ROOM = 60
 
 
 @given(st.text(), st.integers(min_value=2, max_value=80))
-def test_what_is_cut_is_one_line_within_its_room(text: str, room: int) -> None:
+def test_truncated_text_is_one_line_within_limit(text: str, room: int) -> None:
     cut = truncate_words(text, room)
     assert len(cut) <= room
     assert cut == " ".join(cut.split())
@@ -25,7 +25,7 @@ def test_what_is_cut_is_one_line_within_its_room(text: str, room: int) -> None:
         ("", ""),
     ],
 )
-def test_a_title_is_the_question_as_far_as_it_fits_a_line(question: str, title: str) -> None:
+def test_title_is_question_truncated_to_line(question: str, title: str) -> None:
     assert make_title(question) == title
 
 

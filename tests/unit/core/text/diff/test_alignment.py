@@ -15,9 +15,7 @@ Pair = tuple[list[str], list[str]]
 
 @settings(max_examples=400)
 @given(st.lists(st.sampled_from("aabcdef"), max_size=40), st.lists(st.sampled_from("aabcdef"), max_size=40))
-def test_between_changes_the_lines_are_the_same_and_at_a_change_both_ends_differ(
-    old: list[str], new: list[str]
-) -> None:
+def test_diff_aligns_equal_lines_between_changes(old: list[str], new: list[str]) -> None:
     at, to = 0, 0
     for i, i_end, j, j_end in diff_lines(old, new):
         assert old[at:i] == new[to:j]
@@ -26,7 +24,7 @@ def test_between_changes_the_lines_are_the_same_and_at_a_change_both_ends_differ
     assert old[at:] == new[to:]
 
 
-def test_lines_that_are_unique_hold_the_others_in_place() -> None:
+def test_unique_lines_anchor_alignment() -> None:
     old = ["{", "one", "}", "", "{", "two", "}"]
     new = ["{", "one", "}", "", "{", "new", "}", "", "{", "two", "}"]
     assert list(diff_lines(old, new)) == [(5, 5, 5, 9)]

@@ -11,7 +11,7 @@ from lamella.core.text.diff import build_diff, diff_lines
 LINES = [f"line {number}" for number in range(200)]
 
 
-def test_a_small_change_of_a_long_text_is_a_diff_that_shows_old_and_new() -> None:
+def test_small_change_gives_diff_with_old_and_new() -> None:
     new = LINES.copy()
     new[100] = "changed"
     diff = build_diff("\n".join(LINES), "\n".join(new))
@@ -20,7 +20,7 @@ def test_a_small_change_of_a_long_text_is_a_diff_that_shows_old_and_new() -> Non
     assert len(diff) * 3 <= len("\n".join(new))
 
 
-def test_a_change_is_shown_with_the_two_lines_before_it_and_the_two_behind_it() -> None:
+def test_change_has_two_lines_of_context() -> None:
     diff = build_diff("\n".join(LINES), "\n".join([*LINES[:100], "changed", *LINES[101:]]))
     assert diff == "@@ -99,5 +99,5 @@\n line 98\n line 99\n-line 100\n+changed\n line 101\n line 102"
 
@@ -47,7 +47,7 @@ def test_a_diff_of_half_the_length_is_not_much_smaller() -> None:
     assert build_diff("\n".join(LINES), text) is None
 
 
-def test_a_diff_of_exactly_a_third_is_much_smaller_and_one_character_more_is_not() -> None:
+def test_diff_is_used_up_to_a_third_of_text() -> None:
     diff = build_diff("\n".join(LINES), "\n".join(["changed", *LINES[1:]]))
     assert diff is not None
     pad = "x" * (3 * len(diff) - len("changed\nline 1\nline 2\n"))
@@ -86,7 +86,7 @@ def test_one_character_is_a_small_change_of_a_line_of_any_length(around: str) ->
             assert apply_diff(old, diff) == new
 
 
-def test_a_change_in_a_line_that_repeats_itself_is_shown_by_as_much_as_says_where_it_is() -> None:
+def test_change_in_repetitive_line_is_located() -> None:
     old = "abc " * 300 + "x" + " abc" * 40_000
     new = "abc " * 300 + "y" + " abc" * 40_000
     diff = build_diff(f"{old}\n" * 2, f"{old}\n{new}\n")
@@ -99,7 +99,7 @@ def test_a_change_in_a_line_that_repeats_itself_is_shown_by_as_much_as_says_wher
     ]
 
 
-def test_a_long_line_that_goes_is_named_by_its_beginning() -> None:
+def test_removed_long_line_is_named_by_its_beginning() -> None:
     long = "gone " * 1_000
     diff = build_diff("\n".join([*LINES[:50], long, *LINES[50:]]), "\n".join(LINES))
     assert diff is not None

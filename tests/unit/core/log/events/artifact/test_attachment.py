@@ -22,7 +22,7 @@ EVENT = AttachmentEvent(
 )
 
 
-def test_it_is_written_and_read_with_the_contents_that_it_names() -> None:
+def test_attachment_event_round_trips_with_contents() -> None:
     (record,) = build_event_batch(EVENT, timestamp=AT, contents=contents_of_artifacts((NOTE, OTHER))).records
     assert decode_event(record) == EVENT
     assert referenced_content_hashes(EVENT) == record.contents == (NOTE.hash, OTHER.hash)
@@ -30,7 +30,7 @@ def test_it_is_written_and_read_with_the_contents_that_it_names() -> None:
     assert artifact_content_hashes(EVENT, "c.md") == ()
 
 
-def test_one_that_says_nothing_changes_nothing() -> None:
+def test_empty_attachment_event_changes_nothing() -> None:
     assert {getattr(AttachmentEvent(), name) for name in AttachmentEvent.__struct_fields__} == {()}
 
 
@@ -39,7 +39,7 @@ def test_without_erased_contents_the_rest_is_still_attached() -> None:
     assert EVENT.without_erased({"sha256:x"}) == EVENT
 
 
-def test_it_waits_for_the_next_question_and_not_for_one_in_place_of_another() -> None:
+def test_attachment_event_waits_for_new_question() -> None:
     scribe = Scribe()
     first = scribe.ask("q1")
     scribe.reply("a1")
@@ -51,7 +51,7 @@ def test_it_waits_for_the_next_question_and_not_for_one_in_place_of_another() ->
     assert list(scribe.log.pending_commands) == []
 
 
-def test_what_is_erased_does_not_wait_any_more() -> None:
+def test_erased_attachment_is_not_pending() -> None:
     scribe = Scribe()
     scribe.write(build_event_batch(EVENT, timestamp=AT, contents=contents_of_artifacts((NOTE, OTHER))))
     scribe.write(build_erasure_batch("a.md", [NOTE.hash], timestamp=AT))

@@ -36,7 +36,7 @@ def purposes(scribe: Scribe) -> list[list[str]]:
     ]
 
 
-def test_an_aside_is_read_back_as_it_was_written() -> None:
+def test_auxiliary_call_event_round_trips() -> None:
     (record,) = build_auxiliary_call_batch(SUMMARY, parent="m", timestamp=AT).records
     event = decode_event(record)
     assert isinstance(event, AuxiliaryCallEvent)
@@ -44,7 +44,7 @@ def test_an_aside_is_read_back_as_it_was_written() -> None:
     assert read_auxiliary_calls([event]) == (SUMMARY,)
 
 
-def test_one_that_is_made_while_a_question_waits_is_of_that_turn(scribe: Scribe) -> None:
+def test_auxiliary_call_during_open_question_belongs_to_it(scribe: Scribe) -> None:
     scribe.ask("q1")
     note(scribe)
     assert purposes(scribe) == [["planner"]]
@@ -54,7 +54,7 @@ def test_one_that_is_made_while_a_question_waits_is_of_that_turn(scribe: Scribe)
     check(scribe)
 
 
-def test_one_that_is_made_between_two_turns_is_of_the_next_and_until_then_told_with_the_last(scribe: Scribe) -> None:
+def test_auxiliary_call_between_turns_belongs_to_next(scribe: Scribe) -> None:
     say(scribe, 1)
     note(scribe, SUMMARY)
     assert purposes(scribe) == [["summary"]]
@@ -66,14 +66,14 @@ def test_one_that_is_made_between_two_turns_is_of_the_next_and_until_then_told_w
     check(scribe)
 
 
-def test_one_that_is_made_before_anything_was_said_is_of_the_first_turn(scribe: Scribe) -> None:
+def test_auxiliary_call_before_first_message_belongs_to_first_turn(scribe: Scribe) -> None:
     note(scribe)
     assert purposes(scribe) == []
     scribe.ask("q1")
     assert purposes(scribe) == [["planner"]]
 
 
-def test_an_edit_has_its_own_and_leaves_those_of_what_it_replaces(scribe: Scribe) -> None:
+def test_edit_has_own_auxiliary_calls(scribe: Scribe) -> None:
     _, first, *_ = say(scribe, 1)
     note(scribe, SUMMARY)
     question = scribe.ask("q2")
@@ -86,7 +86,7 @@ def test_an_edit_has_its_own_and_leaves_those_of_what_it_replaces(scribe: Scribe
     check(scribe)
 
 
-def test_an_answer_that_is_given_again_keeps_those_of_both_tries(scribe: Scribe) -> None:
+def test_regenerated_answer_keeps_auxiliary_calls_of_both_attempts(scribe: Scribe) -> None:
     question = scribe.ask("q1")
     note(scribe)
     scribe.reply("a1")
@@ -101,7 +101,7 @@ def test_an_answer_that_is_given_again_keeps_those_of_both_tries(scribe: Scribe)
     check(scribe)
 
 
-def test_a_branch_without_an_earlier_turn_has_those_of_the_turns_that_stay(scribe: Scribe) -> None:
+def test_branch_without_earlier_turn_keeps_calls_of_remaining_ones(scribe: Scribe) -> None:
     first, *_ = say(scribe, 1)
     scribe.ask("q2")
     note(scribe)
@@ -113,7 +113,7 @@ def test_a_branch_without_an_earlier_turn_has_those_of_the_turns_that_stay(scrib
     check(scribe)
 
 
-def test_a_snapshot_has_those_that_no_reply_has_and_those_of_replies(scribe: Scribe) -> None:
+def test_snapshot_has_auxiliary_calls_with_and_without_reply(scribe: Scribe) -> None:
     scribe.ask("q1")
     note(scribe)
     scribe.reply("a1")
@@ -127,12 +127,12 @@ def test_a_snapshot_has_those_that_no_reply_has_and_those_of_replies(scribe: Scr
     ] == [1]
 
 
-def test_one_after_a_message_that_is_not_there_is_damage(scribe: Scribe) -> None:
+def test_auxiliary_call_after_missing_message_is_damage(scribe: Scribe) -> None:
     with pytest.raises(StoreCorruptedError, match="a model was called after nobody, which is not there"):
         note(scribe, after="nobody")
 
 
-def test_one_whose_money_is_none_is_damage_when_it_is_read(scribe: Scribe) -> None:
+def test_auxiliary_call_with_invalid_cost_is_damage(scribe: Scribe) -> None:
     scribe.ask("q1")
     (record,) = build_auxiliary_call_batch(SUMMARY, parent=scribe.log.head, timestamp=AT).records
     odd = replace(record, body=record.body.replace('"12.50"', '"NaN"'))
@@ -141,5 +141,5 @@ def test_one_whose_money_is_none_is_damage_when_it_is_read(scribe: Scribe) -> No
         purposes(scribe)
 
 
-def test_a_call_is_stored_without_its_purpose_which_stands_beside_it() -> None:
+def test_stored_call_has_no_purpose_field() -> None:
     assert "purpose" not in StoredCall.__struct_fields__

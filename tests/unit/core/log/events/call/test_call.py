@@ -52,20 +52,20 @@ calls = st.builds(
 
 @steady
 @given(st.lists(calls, max_size=3))
-def test_calls_are_read_back_as_they_were_written(made: list[ModelCall]) -> None:
+def test_model_calls_round_trip(made: list[ModelCall]) -> None:
     (record,) = build_reply_batch("a", message_id="a", parent="q", timestamp=AT, model_calls=made).records
     event = decode_event(record)
     assert isinstance(event, ReplyEvent)
     assert [to_model_call(stored) for stored in event.calls] == made
 
 
-def test_what_is_unknown_is_left_out() -> None:
+def test_unknown_values_are_omitted() -> None:
     (record,) = build_reply_batch("a", message_id="a", parent="q", timestamp=AT, model_calls=[BARE_CALL]).records
     assert parse_body(record)["calls"] == [{"outcome": "first", "cause": "none"}]
 
 
 @pytest.mark.parametrize("amount", ["NaN", "Infinity", "1E+21", "1E-21"])
-def test_an_amount_that_cannot_be_summed_is_none(amount: str) -> None:
+def test_invalid_amount_is_none(amount: str) -> None:
     stored = to_stored_call(CALL)
     assert to_model_call(stored) == CALL
     with pytest.raises(ValueError, match="is no amount of money"):

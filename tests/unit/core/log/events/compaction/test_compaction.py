@@ -57,7 +57,7 @@ def read(record: EventRecord) -> CompactionEvent:
 
 @steady
 @given(receipts, st.none() | _texts)
-def test_a_receipt_is_read_back_as_it_was_written(receipt: CompactionReceipt, before: str | None) -> None:
+def test_receipt_round_trips(receipt: CompactionReceipt, before: str | None) -> None:
     batch = build_compaction_batch(receipt, timestamp=AT, resent_message=before)
     (record,) = batch.records
     event = read(record)
@@ -90,7 +90,7 @@ def test_texts_are_contents_and_not_part_of_the_event() -> None:
     assert batch.contents == {hash_text("They talked."): b"They talked.", hash_text("Talk."): b"Talk."}
 
 
-def test_a_text_that_was_erased_is_none() -> None:
+def test_erased_text_of_receipt_is_none() -> None:
     (step,) = read_receipt(read(build_compaction_batch(one(), timestamp=AT).records[0]), {}).steps
     assert (step.text, step.content, step.removed) == (None, "", ("m1", "m2"))
 
@@ -101,7 +101,7 @@ def outlines(*gists: str) -> CompactionReceipt:
     )
 
 
-def test_what_outlines_tell_is_written_down_beside_the_event() -> None:
+def test_outlines_are_stored_as_contents() -> None:
     batch = build_compaction_batch(outlines("The pump.", "The hall."), timestamp=AT)
     assert "pump" not in batch.records[0].body
     (step,) = read_receipt(read(batch.records[0]), batch.contents).steps
@@ -110,14 +110,14 @@ def test_what_outlines_tell_is_written_down_beside_the_event() -> None:
 
 
 @pytest.mark.parametrize("kept", [None, b"", b"[1]", b"nothing", b'["one"]'])
-def test_outlines_whose_words_are_not_at_hand_have_none(kept: bytes | None) -> None:
+def test_outlines_without_contents_are_empty(kept: bytes | None) -> None:
     batch = build_compaction_batch(outlines("The pump.", "The hall."), timestamp=AT)
     (name,) = batch.contents
     (step,) = read_receipt(read(batch.records[0]), {} if kept is None else {name: kept}).steps
     assert step.outlines == ()
 
 
-def test_a_receipt_of_before_tells_what_its_block_holds() -> None:
+def test_old_receipt_reads_content_from_block() -> None:
     block = "<stage_digest>\n<made_from>x</made_from>\n<content>\nThey talked.\n</content>\n</stage_digest>\n"
     batch = build_compaction_batch(
         replace(one(), steps=(replace(one().steps[0], text=block, content=""),)), timestamp=AT
@@ -126,7 +126,7 @@ def test_a_receipt_of_before_tells_what_its_block_holds() -> None:
     assert (step.text, step.content) == (block, "They talked.")
 
 
-def test_a_receipt_is_named_by_what_it_does_and_where() -> None:
+def test_receipt_id_depends_on_effect_and_position() -> None:
     assert one().id == one().id
     steps = (replace(one().steps[0], text="They did not talk."),)
     changed = make_receipt("chat", parent="m9", steps=steps, skipped=(), tokens=(100, 40), target=50, automatic=True)
@@ -149,7 +149,7 @@ def test_a_receipt_is_named_by_what_it_does_and_where() -> None:
         {"automatic": "yes"},
     ],
 )
-def test_a_damaged_receipt_is_told_from_a_sound_one(wrong: dict[str, object]) -> None:
+def test_damaged_receipt_is_detected(wrong: dict[str, object]) -> None:
     (record,) = build_compaction_batch(one(), timestamp=AT).records
     damaged = replace(record, body=canonical_json({**parse_body(record), **wrong}))
     with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -162,7 +162,7 @@ def faults(written: EventBatch, said: set[str]) -> list[tuple[int, str]]:
     return list(iter_invalid_receipts(written.records, message_ids=said, contents=written.contents))
 
 
-def test_a_receipt_that_lists_a_text_it_does_not_name_is_faulty() -> None:
+def test_receipt_with_unnamed_content_is_faulty() -> None:
     batch = build_compaction_batch(one(), timestamp=AT)
     (record,) = batch.records
     said = {"m1", "m2", "m9"}
@@ -173,7 +173,7 @@ def test_a_receipt_that_lists_a_text_it_does_not_name_is_faulty() -> None:
     ]
 
 
-def test_artifacts_that_a_receipt_made_smaller_are_no_messages() -> None:
+def test_shortened_artifacts_of_receipt_are_not_messages() -> None:
     step = CompactionStep(name=CompactionStepName.PREVIEW, removed=("docs/a.md",))
     batch = build_compaction_batch(replace(one(), steps=(step,)), timestamp=AT)
     assert faults(batch, {"m9"}) == []

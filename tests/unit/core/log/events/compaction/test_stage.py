@@ -6,7 +6,7 @@ from lamella.core.log.events.compaction import StageEvent, StageSpec, WorkflowSp
 FLOW = WorkflowSpec(name="w", language="id", stages=(StageSpec(id="a", labels={"id": "Satu", "en": "One"}),))
 
 
-def test_an_event_is_read_back_as_it_was() -> None:
+def test_stage_event_round_trips() -> None:
     for event in (
         StageEvent(action=WorkflowStageAction.NEW, stage="a", workflow=FLOW),
         StageEvent(action=WorkflowStageAction.DATA, after="m1", stage="a", fields={"x": ["y", 2, {"z": None}]}),
@@ -17,13 +17,13 @@ def test_an_event_is_read_back_as_it_was() -> None:
         assert decode_event(record) == event
 
 
-def test_one_from_before_there_were_any_says_nothing() -> None:
+def test_missing_stage_fields_have_defaults() -> None:
     silent = StageEvent()
     assert (silent.action, silent.workflow) == (None, None)
     assert (silent.after, silent.stage, silent.decision, dict(silent.fields)) == ("", "", "", {})
 
 
-def test_a_stage_is_called_in_the_language_of_its_workflow() -> None:
+def test_stage_label_follows_workflow_language() -> None:
     assert FLOW.label(FLOW.stages[0]) == "Satu"
     assert WorkflowSpec(name="w", language="de").label(FLOW.stages[0]) == "One"
     assert FLOW.label(StageSpec(id="bare")) == "bare"

@@ -56,7 +56,7 @@ def read(record: EventRecord, contents: ContentsByHash) -> Turn:
 
 @steady
 @given(turns)
-def test_every_turn_is_read_back_as_it_was_written(turn: Turn) -> None:
+def test_every_turn_round_trips(turn: Turn) -> None:
     made = written(turn)
     (record,) = made.records
     assert read(record, made.contents) == replace(turn, id="m")
@@ -70,7 +70,7 @@ def test_every_field_of_a_turn_is_read_back(turn: Turn) -> None:
 
 @steady
 @given(turns)
-def test_a_record_is_canonical_json_and_names_exactly_the_contents_it_brings(turn: Turn) -> None:
+def test_record_is_canonical_json_and_names_its_contents(turn: Turn) -> None:
     made = written(turn)
     (record,) = made.records
     assert record.body == canonical_json(json.loads(record.body))
@@ -81,7 +81,7 @@ def test_a_record_is_canonical_json_and_names_exactly_the_contents_it_brings(tur
 
 @steady
 @given(artifacts())
-def test_every_artifact_is_read_back_as_it_was_written(artifact: Artifact) -> None:
+def test_every_artifact_round_trips(artifact: Artifact) -> None:
     contents = written(Turn(text="", attached=(artifact,))).contents
     stored = to_stored_artifact(artifact)
     assert read_artifact(stored, contents) == artifact
@@ -89,7 +89,7 @@ def test_every_artifact_is_read_back_as_it_was_written(artifact: Artifact) -> No
     assert artifact.kind is ArtifactKind.IMAGE or read_artifact(stored, {}) is None
 
 
-def test_no_content_stands_in_a_body() -> None:
+def test_body_has_no_content() -> None:
     drawn = note("drawn.md", f"drawn {NEEDLE}")
     system = SystemParts(instructions=f"Use {NEEDLE}.", inlined=(drawn,), typed_instructions="Use {[[drawn]]}.")
     turn = Turn(
@@ -114,18 +114,18 @@ def test_no_content_stands_in_a_body() -> None:
         {"history_summary": "They spoke."},
     ],
 )
-def test_a_message_is_plain_unless_it_may_name_a_content(more: dict[str, object]) -> None:
+def test_message_has_no_contents_flag_is_exact(more: dict[str, object]) -> None:
     plain = Turn(text="x", model="m", tools=())
     assert event(plain).has_no_contents
     assert not event(replace(plain, **more)).has_no_contents  # type: ignore[arg-type]
 
 
-def test_no_tools_and_the_tools_as_they_were_are_told_apart() -> None:
+def test_empty_tools_differ_from_unchanged_tools() -> None:
     assert "tools" not in parse_body(written(Turn(text="")).records[0])
     assert parse_body(written(Turn(text="", tools=())).records[0])["tools"] == []
 
 
-def test_an_edit_names_what_it_replaces_and_is_a_message_otherwise() -> None:
+def test_edit_event_names_target_and_is_otherwise_message() -> None:
     turn = Turn(text="Another", attached=(note("a.md", "A"),))
     asked, edited = (
         written(turn),
@@ -144,7 +144,7 @@ def test_a_question_can_be_given_another_place_as_either_kind() -> None:
     assert with_position(asked, message_id="a", parent="p", edited_message="old") == edited
 
 
-def test_an_artifact_that_was_erased_is_left_out_and_said() -> None:
+def test_erased_artifact_is_omitted_with_warning() -> None:
     turn = Turn(text="", attached=(note("a.md", "A"), note("b.md", "B")), warnings=("before",))
     made = written(turn)
     left = {name: data for name, data in made.contents.items() if name != hash_text("A")}
@@ -153,7 +153,7 @@ def test_an_artifact_that_was_erased_is_left_out_and_said() -> None:
     assert found.warnings == ("before", "a.md was erased and is left out.")
 
 
-def test_a_note_whose_picture_was_erased_keeps_its_text() -> None:
+def test_note_with_erased_image_keeps_text() -> None:
     made = written(Turn(text="", attached=(PICTURED, make_image_artifact(PICTURE))))
     left = {name: data for name, data in made.contents.items() if name != PICTURE.hash}
     found = read(made.records[0], left)
@@ -164,7 +164,7 @@ def test_a_note_whose_picture_was_erased_keeps_its_text() -> None:
     )
 
 
-def test_instructions_whose_note_was_erased_stand_as_they_were_typed() -> None:
+def test_instructions_with_erased_note_show_typed_text() -> None:
     system = SystemParts(
         base="B.", instructions="Use A.", inlined=(note("a.md", "A"),), typed_instructions="Use {[[a]]}."
     )
@@ -177,7 +177,7 @@ def test_instructions_whose_note_was_erased_stand_as_they_were_typed() -> None:
     assert read(made.records[0], left).system == expected
 
 
-def test_what_a_question_sets_from_then_on_is_read_without_its_contents() -> None:
+def test_overrides_are_decoded_without_contents() -> None:
     system = SystemParts(instructions="Use A.", inlined=(note("a.md", "A"),), typed_instructions="Use {[[a]]}.")
     lasting = event(Turn(text="", system=system, tools=(), model="m")).overrides
     expected = SystemParts(instructions="Use {[[a]]}.", typed_instructions="Use {[[a]]}.")
@@ -186,13 +186,13 @@ def test_what_a_question_sets_from_then_on_is_read_without_its_contents() -> Non
     assert decode_overrides(NO_OVERRIDES.merged_over(NO_OVERRIDES)) == (None, None, None)
 
 
-def test_what_a_question_leaves_as_it_was_holds_on() -> None:
+def test_unset_overrides_keep_earlier_values() -> None:
     before = TurnOverrides(tools=(), model="m", pinned=("m1",), rules=RuleChanges(added=((1, "Be brief."),)))
     assert NO_OVERRIDES.merged_over(before) == before
     assert before.merged_over(TurnOverrides(model="old", pinned=(), rules=RuleChanges())) == before
 
 
-def test_what_belongs_to_an_artifact_is_found_wherever_an_event_names_it() -> None:
+def test_content_hashes_of_artifact_are_found_in_any_event() -> None:
     asked = event(Turn(text="", attached=(PICTURED, CONDENSED, note("b.md", "B"))))
     assert artifact_content_hashes(asked, "p.md") == (PICTURED.hash, PICTURE.hash)
     assert artifact_content_hashes(asked, PICTURE.hash) == (PICTURE.hash,)
@@ -233,6 +233,6 @@ ASKED = {"id": "m", "parent": "", "text": "hi"}
         ({"strip": 3}, "$.strip"),
     ],
 )
-def test_a_field_that_is_not_as_it_was_written_is_named(damage: Mapping[str, object], place: str) -> None:
+def test_invalid_field_is_named(damage: Mapping[str, object], place: str) -> None:
     with pytest.raises(ValueError, match=re.escape(place)):
         decode_event(EventRecord(kind=EventKind.MESSAGE, at=AT, body=canonical_json({**ASKED, **damage})))

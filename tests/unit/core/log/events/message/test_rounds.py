@@ -52,7 +52,7 @@ _outputs = st.lists(st.builds(ToolOutput, call=_texts, output=_texts, failed=st.
 
 @steady
 @given(_replies, _outputs)
-def test_calls_and_results_are_read_back_as_they_were_written(reply: ModelReply, outputs: list[ToolOutput]) -> None:
+def test_calls_and_results_round_trip(reply: ModelReply, outputs: list[ToolOutput]) -> None:
     for event, contents in (make_calls_event(reply, parent="q"), make_results_event(outputs, parent="q")):
         (record,) = build_event_batch(event, timestamp=AT, contents=contents).records
         assert decode_event(record) == event
@@ -60,7 +60,7 @@ def test_calls_and_results_are_read_back_as_they_were_written(reply: ModelReply,
         assert set(referenced_content_hashes(event)) == set(record.contents) == set(contents)
 
 
-def test_calls_and_results_stand_in_records_in_few_words() -> None:
+def test_calls_and_results_are_stored_compactly() -> None:
     scribe = Scribe()
     question = scribe.ask("q")
     scribe.call("look", text="Let me see.", native="[1]")
@@ -74,7 +74,7 @@ def test_calls_and_results_stand_in_records_in_few_words() -> None:
     assert (calls.contents, results.contents) == ((hash_text("[1]"),), (hash_text("!none"),))
 
 
-def test_a_reply_takes_the_rounds_of_its_question_with_it(scribe: Scribe) -> None:
+def test_reply_includes_rounds_of_its_question(scribe: Scribe) -> None:
     scribe.ask("q1")
     scribe.call("one", "two", text="Both.", native="[]", made=[CALL])
     scribe.give(("one", "1"), ("two", "!2"))
@@ -96,7 +96,7 @@ def test_a_reply_takes_the_rounds_of_its_question_with_it(scribe: Scribe) -> Non
     check(scribe)
 
 
-def test_the_rounds_of_an_open_question_are_told_with_it(scribe: Scribe) -> None:
+def test_open_question_includes_its_rounds(scribe: Scribe) -> None:
     scribe.ask("q1")
     scribe.run("one", "1")
     assert rounds(scribe) == [[("one", "1")]]
@@ -105,7 +105,7 @@ def test_the_rounds_of_an_open_question_are_told_with_it(scribe: Scribe) -> None
     assert read_pending_reply(record, scribe.contents) is None
 
 
-def test_ids_do_not_depend_on_rounds(scribe: Scribe) -> None:
+def test_message_ids_do_not_depend_on_rounds(scribe: Scribe) -> None:
     other = Scribe()
     scribe.ask("q1")
     scribe.run("one", "1")
@@ -136,7 +136,7 @@ def test_after_a_crash_between_calls_and_results_the_calls_are_pending(scribe: S
     assert rounds(scribe) == [[("one", "1"), ("two", "2")]]
 
 
-def test_rounds_told_once_more_for_another_question_are_the_same_rounds(scribe: Scribe) -> None:
+def test_rounds_copied_to_other_question_are_equal(scribe: Scribe) -> None:
     scribe.ask("q1")
     scribe.call("one", text="Look.", native="[]", made=[CALL])
     scribe.give(("one", "!1"))
@@ -151,7 +151,7 @@ def test_rounds_told_once_more_for_another_question_are_the_same_rounds(scribe: 
     assert other.log.open_rounds == {question: record.open_rounds}
 
 
-def test_calls_that_the_conversation_moved_on_from_are_in_no_round(scribe: Scribe) -> None:
+def test_abandoned_calls_are_in_no_round(scribe: Scribe) -> None:
     scribe.ask("q1")
     scribe.run("one", "1")
     scribe.call("two")
@@ -162,14 +162,14 @@ def test_calls_that_the_conversation_moved_on_from_are_in_no_round(scribe: Scrib
     check(scribe)
 
 
-def test_calls_made_again_take_the_place_of_those_without_results(scribe: Scribe) -> None:
+def test_repeated_calls_replace_those_without_results(scribe: Scribe) -> None:
     scribe.ask("q1")
     scribe.call("lost")
     scribe.run("one", "1")
     assert rounds(scribe) == [[("one", "1")]]
 
 
-def test_a_question_answered_again_starts_without_rounds_and_the_old_answer_keeps_its_own(scribe: Scribe) -> None:
+def test_regenerated_question_starts_without_rounds_and_old_answer_keeps_them(scribe: Scribe) -> None:
     question = scribe.ask("q1")
     scribe.run("one", "1")
     first = scribe.reply("a1")
@@ -181,7 +181,7 @@ def test_a_question_answered_again_starts_without_rounds_and_the_old_answer_keep
     check(scribe)
 
 
-def test_answering_again_that_is_given_up_leaves_nothing_behind(scribe: Scribe) -> None:
+def test_abandoned_regeneration_leaves_no_rounds(scribe: Scribe) -> None:
     question = scribe.ask("q1")
     first = scribe.reply("a1")
     scribe.do(SwitchEvent(head=question))
@@ -191,7 +191,7 @@ def test_answering_again_that_is_given_up_leaves_nothing_behind(scribe: Scribe) 
     assert (rounds(scribe), scribe.log.open_rounds) == ([[]], {})
 
 
-def test_the_same_answer_given_again_keeps_the_rounds_it_had(scribe: Scribe) -> None:
+def test_repeated_equal_answer_keeps_rounds(scribe: Scribe) -> None:
     question = scribe.ask("q1")
     scribe.run("one", "1")
     scribe.reply("a1")
@@ -202,7 +202,7 @@ def test_the_same_answer_given_again_keeps_the_rounds_it_had(scribe: Scribe) -> 
     check(scribe)
 
 
-def test_an_open_question_that_was_left_goes_on_where_it_was(scribe: Scribe) -> None:
+def test_abandoned_open_question_continues_with_its_rounds(scribe: Scribe) -> None:
     names = say(scribe, 1)
     question = scribe.ask("q2")
     scribe.run("one", "1")
@@ -217,7 +217,7 @@ def test_an_open_question_that_was_left_goes_on_where_it_was(scribe: Scribe) -> 
     check(scribe)
 
 
-def test_a_fork_after_an_answer_goes_on_from_its_rounds(scribe: Scribe) -> None:
+def test_fork_after_answer_keeps_its_rounds(scribe: Scribe) -> None:
     scribe.ask("q1")
     scribe.run("one", "1")
     answer = scribe.reply("a1")
@@ -227,7 +227,7 @@ def test_a_fork_after_an_answer_goes_on_from_its_rounds(scribe: Scribe) -> None:
     assert rounds(scribe) == [[("one", "1")], []]
 
 
-def test_a_deleted_turn_leaves_the_rounds_of_those_after_it(scribe: Scribe) -> None:
+def test_deleted_turn_keeps_rounds_of_later_ones(scribe: Scribe) -> None:
     first = scribe.ask("q1")
     scribe.reply("a1")
     scribe.ask("q2")
@@ -246,14 +246,14 @@ def test_a_deleted_turn_leaves_the_rounds_of_those_after_it(scribe: Scribe) -> N
     check(scribe)
 
 
-def test_a_deleted_answer_takes_its_rounds_with_it(scribe: Scribe) -> None:
+def test_deleted_answer_removes_its_rounds(scribe: Scribe) -> None:
     scribe.ask("q1")
     scribe.run("one", "1")
     scribe.do(DeleteEvent(target=scribe.reply("a1")))
     assert rounds(scribe) == [[]]
 
 
-def test_an_edited_question_starts_without_rounds(scribe: Scribe) -> None:
+def test_edited_question_starts_without_rounds(scribe: Scribe) -> None:
     question = scribe.ask("q1")
     scribe.run("one", "1")
     answer = scribe.reply("a1")
@@ -266,7 +266,7 @@ def test_an_edited_question_starts_without_rounds(scribe: Scribe) -> None:
     check(scribe)
 
 
-def test_an_output_that_was_erased_says_so_and_its_call_stays(scribe: Scribe) -> None:
+def test_erased_output_is_marked_and_call_kept(scribe: Scribe) -> None:
     question = scribe.ask("q1")
     scribe.call("one", "two", native="[]")
     scribe.give(("one", "secret"), ("two", "2"))
@@ -287,7 +287,7 @@ def test_an_output_that_was_erased_says_so_and_its_call_stays(scribe: Scribe) ->
     check(scribe)
 
 
-def test_what_was_erased_of_an_open_question_stays_so_for_its_answer(scribe: Scribe) -> None:
+def test_erasure_in_open_question_applies_to_its_answer(scribe: Scribe) -> None:
     scribe.ask("q1")
     scribe.run("one", "secret")
     scribe.write(build_erasure_batch("x", [hash_text("secret")], timestamp=AT))
@@ -298,7 +298,7 @@ def test_what_was_erased_of_an_open_question_stays_so_for_its_answer(scribe: Scr
     check(scribe)
 
 
-def test_snapshots_hold_rounds_wherever_they_are_cut(scribe: Scribe) -> None:
+def test_snapshots_keep_rounds_at_any_event(scribe: Scribe) -> None:
     names = say(scribe, 1)
     scribe.ask("q2")
     scribe.call("one", native="[]", made=[CALL])
@@ -332,7 +332,7 @@ def _snap(scribe: Scribe, version: int, *, after: int) -> Snapshot:
         (ResultsEvent(parent="nobody", results=()), "waits for none"),
     ],
 )
-def test_rounds_of_nobody_are_damage(scribe: Scribe, event: CallsEvent | ResultsEvent, what: str) -> None:
+def test_rounds_without_question_are_damage(scribe: Scribe, event: CallsEvent | ResultsEvent, what: str) -> None:
     scribe.ask("q1")
     with pytest.raises(StoreCorruptedError, match=f"Event 2 of chat .*{what}"):
         scribe.do(event)
@@ -356,7 +356,7 @@ def test_results_that_are_not_one_for_each_call_are_damage(scribe: Scribe) -> No
         scribe.give(("two", "2"), ("one", "1"))
 
 
-def test_results_may_come_in_several_events_and_are_in_the_order_of_the_calls(scribe: Scribe) -> None:
+def test_results_in_several_events_follow_call_order(scribe: Scribe) -> None:
     scribe.ask("q1")
     scribe.call("one", "two", "three")
     scribe.give(("three", "3"))

@@ -70,7 +70,7 @@ def read(**body: object) -> MessageEvent:
 
 
 @given(every_terms, every_terms)
-def test_terms_are_read_as_they_were_given_whatever_is_usual(terms: TurnSettings, usual: TurnSettings) -> None:
+def test_turn_settings_are_read_as_given(terms: TurnSettings, usual: TurnSettings) -> None:
     event = make_message_event(Turn(text="x", turn_settings=terms), message_id="m", parent="")
     (record,) = build_event_batch(event, timestamp=AT).records
     again = decode_event(record)
@@ -80,26 +80,26 @@ def test_terms_are_read_as_they_were_given_whatever_is_usual(terms: TurnSettings
 
 
 @given(every_terms)
-def test_what_is_left_open_is_as_usual(usual: TurnSettings) -> None:
+def test_open_settings_use_defaults(usual: TurnSettings) -> None:
     event = make_unplaced_message_event(Turn(text="x", turn_settings=OTHER))
     body = parse_body(encode_event(event, timestamp=AT))
     assert {name: body[name] for name in NAMES & set(body)} == {"history": None, "image_notes": None}
     assert resolve_turn_settings(read(**body), usual) == usual
 
 
-def test_the_first_events_gave_no_terms_and_what_came_later_is_as_it_was_before() -> None:
+def test_oldest_events_without_settings_use_original_defaults() -> None:
     found = resolve_turn_settings(read(), OTHER)
     assert found == replace(TurnSettings(), layout=OTHER.layout, carry_forward=OTHER.carry_forward)
     assert resolve_turn_settings(read(layout="library"), OTHER).layout is LayoutMode.LIBRARY
 
 
-def test_what_was_a_switch_is_read_as_the_choice_that_it_was() -> None:
+def test_old_boolean_image_notes_is_read_as_choice() -> None:
     assert resolve_turn_settings(read(image_notes=True), TurnSettings()).image_notes is ImageNoteMode.TEXT
     assert resolve_turn_settings(read(image_notes=False), OTHER).image_notes is ImageNoteMode.HANDLE
     assert resolve_turn_settings(read(image_notes="text"), TurnSettings()).image_notes is ImageNoteMode.TEXT
 
 
-def test_terms_as_they_are_by_default_are_not_written_but_for_those_that_always_are() -> None:
+def test_default_turn_settings_are_not_stored() -> None:
     plain = parse_body(encode_event(make_message_event(Turn(text="x"), message_id="m", parent=""), timestamp=AT))
     assert NAMES & set(plain) == {"layout", "carry_forward"}
     full = parse_body(

@@ -48,7 +48,7 @@ def talk(*turns: HistoryTurn, hidden: int = 0) -> ConversationHistory:
     return ConversationHistory(turns=SharedSequence(turns), message_count=count_messages(turns), hidden_turns=hidden)
 
 
-def test_what_is_said_is_a_message_of_its_role_and_a_segment_that_weighs_the_same() -> None:
+def test_history_message_has_role_and_equal_segment() -> None:
     asked = make_history_message("q", MessageAuthor.USER, "why so?", position="message:3", tokenizer=QUARTERS)
     assert (asked.message.role, asked.message.text, asked.message.tokens) == (Role.USER, "why so?", 2)
     assert (asked.id, asked.text, asked.segment.kind, asked.segment.place) == ("q", "why so?", "user", "message:3")
@@ -57,7 +57,7 @@ def test_what_is_said_is_a_message_of_its_role_and_a_segment_that_weighs_the_sam
     assert (empty.message.role, empty.message.pieces, empty.message.tokens) == (Role.ASSISTANT, (), 0)
 
 
-def test_an_exchange_is_two_messages_and_those_of_its_rounds_between_them() -> None:
+def test_exchange_has_two_messages_and_its_rounds_between() -> None:
     plain, called = exchange(0), exchange(1, rounds=(ROUND, ROUND))
     assert [message.role.value for message in history_messages((plain,))] == ["user", "assistant"]
     assert [message.role.value for message in history_messages((called,))] == [
@@ -68,7 +68,7 @@ def test_an_exchange_is_two_messages_and_those_of_its_rounds_between_them() -> N
     assert (plain.message_tokens, [message.id for message in plain.messages]) == (2, ["q0", "a0"])
 
 
-def test_what_is_hidden_is_neither_shown_nor_counted() -> None:
+def test_hidden_turns_are_not_shown_or_counted() -> None:
     one = talk(exchange(0, rounds=(ROUND,)), exchange(1), exchange(2), hidden=1)
     assert (one.message_count, one.length) == (8, 4)
     assert [shown.question.id for shown in one.shown] == ["q1", "q2"]
@@ -76,7 +76,7 @@ def test_what_is_hidden_is_neither_shown_nor_counted() -> None:
     assert (everything.length, everything.shown) == (8, tuple(everything.turns))
 
 
-def test_every_segment_is_placed_in_the_message_that_holds_it() -> None:
+def test_every_segment_is_in_its_message() -> None:
     strip = list_history_segments(
         talk(exchange(0, rounds=(ROUND,)), exchange(1)), first_message=1, preamble=EMPTY_PREAMBLE
     )
@@ -90,7 +90,7 @@ def test_every_segment_is_placed_in_the_message_that_holds_it() -> None:
     ]
 
 
-def test_the_opening_stands_first_in_the_message_of_the_first_turn_shown() -> None:
+def test_preamble_is_first_in_first_shown_turn() -> None:
     preamble = extend_preamble(EMPTY_PREAMBLE, left_out=4, count=QUARTERS.count)
     strip = list_history_segments(talk(exchange(0), exchange(1), hidden=1), first_message=0, preamble=preamble)
     assert [(segment.kind, segment.place) for segment in strip] == [
@@ -100,7 +100,7 @@ def test_the_opening_stands_first_in_the_message_of_the_first_turn_shown() -> No
     ]
 
 
-def test_replies_that_joined_and_lines_of_calls_stand_in_one_message() -> None:
+def test_joined_replies_and_call_lines_share_message() -> None:
     first, second = exchange(0, rounds=(ROUND,)), exchange(1)
     lines = make_call_lines(first.rounds, QUARTERS)
     folded = with_joined_replies(replace(first, rounds=(), call_lines=lines), (second.reply,), count=QUARTERS.count)
@@ -117,12 +117,12 @@ def test_replies_that_joined_and_lines_of_calls_stand_in_one_message() -> None:
     assert places == [("q0", "message:0"), *((name, "message:1") for name in (lines[0].id, "a0", "a1"))]
 
 
-def test_an_exchange_that_nothing_joined_has_no_answer_but_its_reply() -> None:
+def test_exchange_without_joined_replies_has_its_reply_only() -> None:
     joined = with_joined_replies(exchange(0), (exchange(1).reply,), count=QUARTERS.count)
     assert with_joined_replies(joined, (), count=QUARTERS.count) == exchange(0)
 
 
-def test_a_layer_is_its_segments_with_a_blank_line_between_and_weighs_what_they_weigh() -> None:
+def test_layer_joins_segments_with_blank_lines() -> None:
     placeholder = make_placeholder(SegmentKind.SUMMARY, "told", count=QUARTERS.count)
     preamble = extend_preamble(EMPTY_PREAMBLE, left_out=0, blocks=(placeholder,), count=QUARTERS.count)
     layer = build_history_layer(list_history_segments(talk(exchange(0)), first_message=0, preamble=preamble))
@@ -137,7 +137,7 @@ def test_a_layer_is_its_segments_with_a_blank_line_between_and_weighs_what_they_
     )
 
 
-def test_of_a_result_that_stands_twice_the_newer_is_what_the_strip_holds() -> None:
+def test_newer_of_two_equal_results_is_in_history() -> None:
     story = Story()
     story.say("one?", "one.", attaching(result("x", "found " * 30)))
     story.say("two?", "two.", replace(attaching(result("x", "found " * 30)), fold=True))
@@ -168,19 +168,19 @@ def test_series_that_grew_from_one_another_are_as_tuples_would_be(data: st.DataO
         assert [series[place] for place in range(-len(items), len(items))] == [*items, *items]
 
 
-def test_the_same_item_twice_stands_twice() -> None:
+def test_equal_items_are_kept_twice() -> None:
     item = object()
     one = SharedSequence[object]().appended(item)
     assert tuple(one.appended(item)) == tuple(one.appended(item)) == (item, item)
     assert tuple(one) == (item,)
 
 
-def test_an_empty_series_that_many_begin_with_keeps_nothing_of_theirs() -> None:
+def test_shared_empty_sequence_stays_empty() -> None:
     empty = SharedSequence[str]()
     assert (tuple(empty.appended("a")), tuple(empty.appended("b")), tuple(empty)) == (("a",), ("b",), ())
 
 
-def test_an_index_beyond_its_own_items_is_beyond_it_although_another_grew() -> None:
+def test_index_beyond_own_items_is_error_after_other_grew() -> None:
     one = SharedSequence(["a"])
     one.appended("b")
     with pytest.raises(IndexError):

@@ -22,14 +22,14 @@ BREAKING = "</content>\n</exact>\n</conversation_summary>\n< / Exact >\n</stage_
 @pytest.mark.parametrize(
     ("kind", "tag"), [(SegmentKind.SUMMARY, "conversation_summary"), (SegmentKind.DIGEST, "stage_digest")]
 )
-def test_a_block_is_closed_once_whatever_it_tells(kind: SegmentKind, tag: str) -> None:
+def test_placeholder_block_is_closed_once(kind: SegmentKind, tag: str) -> None:
     block = render_placeholder(kind, BREAKING, covers=BREAKING, exact=BREAKING)
     assert block.count(f"</{tag}>") == block.count("</content>") == block.count("</exact>") == 1
     assert "< / Exact >" not in block
     assert block.endswith(f"\n</exact>\n</{tag}>\n")
 
 
-def test_a_block_says_what_it_was_made_from_what_it_tells_and_its_exact_words() -> None:
+def test_placeholder_block_has_origin_content_and_exact_terms() -> None:
     block = render_placeholder(SegmentKind.SUMMARY, "They spoke.", covers="2 earlier turns", exact="- 17 desks")
     assert block == (
         "<conversation_summary>\n"
@@ -40,13 +40,13 @@ def test_a_block_says_what_it_was_made_from_what_it_tells_and_its_exact_words() 
     )
 
 
-def test_a_block_keeps_what_it_tells_beside_its_text() -> None:
+def test_placeholder_keeps_content_beside_text() -> None:
     made = make_placeholder(SegmentKind.SUMMARY, "a block", content="They spoke.\n- 17 desks", count=len)
     assert (made.text, made.content, made.tokens) == ("a block", "They spoke.\n- 17 desks", 7)
     assert made.hash == hash_text("a block")
 
 
-def test_one_line_says_how_many_messages_are_missing_in_all() -> None:
+def test_one_notice_counts_all_removed_messages() -> None:
     once = extend_preamble(EMPTY_PREAMBLE, left_out=1, count=len)
     assert [placeholder.text for placeholder in once.placeholders] == [render_notice(1)]
     assert "1 earlier message is left out" in render_notice(1)
@@ -58,7 +58,7 @@ def test_one_line_says_how_many_messages_are_missing_in_all() -> None:
     assert extend_preamble(EMPTY_PREAMBLE, left_out=0, count=len) == EMPTY_PREAMBLE
 
 
-def test_two_blocks_that_say_the_same_have_ids_of_their_own() -> None:
+def test_equal_placeholders_have_distinct_ids() -> None:
     same = make_placeholder(SegmentKind.SUMMARY, "told", count=len)
     first, second = HistoryPreamble(blocks=(same, same)).segments("message:1")
     assert second.id == f"{first.id}:2"
@@ -66,7 +66,7 @@ def test_two_blocks_that_say_the_same_have_ids_of_their_own() -> None:
     assert first.form is ArtifactForm.SUMMARY
 
 
-def test_an_opening_that_is_counted_again_says_the_same() -> None:
+def test_recounted_preamble_has_same_text() -> None:
     preamble = extend_preamble(
         EMPTY_PREAMBLE, left_out=3, blocks=(make_placeholder(SegmentKind.DIGEST, "told", count=len),), count=len
     )
@@ -77,7 +77,7 @@ def test_an_opening_that_is_counted_again_says_the_same() -> None:
     assert [placeholder.tokens for placeholder in again.placeholders] == [1, 1]
 
 
-def test_wishes_stand_before_other_blocks_once_and_leave_them_as_they_are() -> None:
+def test_rules_block_precedes_others_once() -> None:
     old, new = (make_placeholder(SegmentKind.RULES, text, count=len) for text in ("old", "new"))
     other = make_placeholder(SegmentKind.SUMMARY, "told", count=len)
     preamble = HistoryPreamble(blocks=(other, old))

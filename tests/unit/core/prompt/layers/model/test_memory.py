@@ -19,11 +19,11 @@ def render(*saved: str, limit: int = WIDE) -> str:
     return render_memory(saved, count=len, limit=limit)
 
 
-def test_nothing_remembered_is_no_part() -> None:
+def test_empty_memory_gives_no_part() -> None:
     assert render_memory((), (), (), count=len, limit=WIDE) == ""
 
 
-def test_each_group_says_whose_words_it_has() -> None:
+def test_each_memory_group_names_its_author() -> None:
     part = render_memory(["Tea."], ["Owns a boat."], ["2026-11-01, Beans"], count=len, limit=WIDE)
     assert part.startswith(MEMORY_HEADING)
     assert [block.split("\n") for block in part.split("\n\n")[2:]] == [
@@ -33,7 +33,7 @@ def test_each_group_says_whose_words_it_has() -> None:
     ]
 
 
-def test_what_does_not_fit_is_the_oldest_and_is_counted() -> None:
+def test_oldest_facts_are_omitted_with_count() -> None:
     lines = [f"fact {number}" for number in range(10)]
     opening = "\n\n".join(render("x").split("\n\n")[:2])
     part = render(*lines, limit=len(opening) + 3 * len("- fact 0\n"))
@@ -42,7 +42,7 @@ def test_what_does_not_fit_is_the_oldest_and_is_counted() -> None:
 
 
 @given(st.lists(st.text(), max_size=20), st.integers(0, 2_000))
-def test_no_line_ends_its_block_or_begins_another(lines: list[str], limit: int) -> None:
+def test_fact_cannot_end_its_block(lines: list[str], limit: int) -> None:
     part = render(*lines, limit=limit)
     blocks = part.split("\n\n")
     assert len(blocks) == (3 if lines else 1)
@@ -61,11 +61,11 @@ def test_no_line_ends_its_block_or_begins_another(lines: list[str], limit: int) 
         ("\ud800half", "half"),
     ],
 )
-def test_a_fact_is_one_line_that_does_nothing_to_a_terminal(text: str, line: str) -> None:
+def test_fact_is_one_line_without_control_characters(text: str, line: str) -> None:
     assert fit_fact_to_line(text) == line
 
 
-def test_a_line_that_is_too_long_is_cut_and_says_so() -> None:
+def test_long_fact_is_cut_with_ellipsis() -> None:
     cut = fit_fact_to_line("x" * 2_000)
     assert len(cut) == MAX_FACT_CHARS
     assert cut.endswith(" …")
@@ -84,5 +84,5 @@ def test_a_line_that_is_too_long_is_cut_and_says_so() -> None:
         (("a",), ("b" * 90,), f"changed: {'b' * 60} …"),
     ],
 )
-def test_the_line_that_moved_is_told(before: tuple[str, ...], after: tuple[str, ...], moved: str | None) -> None:
+def test_first_changed_fact_is_found(before: tuple[str, ...], after: tuple[str, ...], moved: str | None) -> None:
     assert first_changed_fact(render(*before), render(*after)) == moved

@@ -18,19 +18,19 @@ def test_parts_are_sent_in_their_order_with_a_blank_line_between() -> None:
     }
 
 
-def test_a_layer_weighs_its_text_and_a_segment_its_own() -> None:
+def test_system_layer_and_segments_count_own_text() -> None:
     layer = build_system_layer(SystemParts(base="four char", memory="M."), count=QUARTERS.count)
     assert [segment.tokens for segment in layer.segments] == [3, 1]
     assert layer.tokens == QUARTERS.count("four char\n\nM.")
 
 
-def test_parts_without_text_are_not_there() -> None:
+def test_empty_system_parts_are_omitted() -> None:
     assert [segment.id for segment in build_system_layer(SystemParts(memory="M."), count=len).segments] == ["memory"]
     empty = build_system_layer(SystemParts(typed_instructions="{[[a]]}"), count=len)
     assert (empty.segments, empty.pieces, empty.tokens) == ((), (), 0)
 
 
-def test_only_the_instructions_say_which_notes_they_draw_in() -> None:
+def test_only_instructions_list_inlined_notes() -> None:
     drawn = note("a.md", "A")
     parts = SystemParts(base="B.", instructions="Use A.", inlined=(drawn,))
     base, instructions = build_system_layer(parts, count=len).segments
@@ -38,7 +38,7 @@ def test_only_the_instructions_say_which_notes_they_draw_in() -> None:
     assert instructions.inlines == ((drawn.id, drawn.hash),)
 
 
-def test_the_first_part_that_changed_is_named_also_where_it_came_or_went() -> None:
+def test_first_changed_system_part_is_named() -> None:
     full = build_system_layer(FULL, count=len).segments
     assert first_changed_system_part(full, full) is None
     assert first_changed_system_part((), ()) is None
