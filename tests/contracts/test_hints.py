@@ -31,6 +31,7 @@ EXCEPTIONS = {
     "conversation/turn.py: BuiltTurn.__repr__": "a repr",
     "core/values.py: repr_without": "a repr",
     "runners/code_questions.py: <module>": "a prompt about errors from a terminal",
+    "server/sessions.py: session_cookie_headers": "a header",
     "sources/obsidian.py: EmbedExpander._render_embed": "an attribute of a tag",
     "stores/commit_queue.py: <module>": "SQL",
     "stores/postgresql.py: PostgresDatabase._connect": "SQL",

@@ -168,6 +168,9 @@ def _work(call: Ask) -> None:
 
 
 def _administer(call: Ask) -> None:
+    call("GET /v1/session")
+    call("POST /v1/session", {"token": "lamella_…"})
+    call("DELETE /v1/session")
     for path in ("/healthz", "/readyz", "/metrics", "/v1/runners", "/v1/tools", "/v1/models", "/v1/settings"):
         call(f"GET {path}")
     call(f"GET {CHAT}/settings", conversation="long")

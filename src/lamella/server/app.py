@@ -27,6 +27,7 @@ from lamella.server.routes import (
     notes,
     prompts,
     rules,
+    session,
     settings,
     workflows,
 )
@@ -39,6 +40,7 @@ from lamella.server.state import ServerState, add_disconnect_handler
 # A new resource is a line here and a module in the package of the others.
 ROUTERS: tuple[APIRouter, ...] = (
     health.router,
+    session.router,
     conversations.router,
     messages.router,
     attachments.router,

@@ -36,6 +36,7 @@ from lamella.errors import (
 from lamella.server.errors import error_headers, error_response
 from lamella.server.observability import log_request
 from lamella.server.page import load_static_files
+from lamella.server.sessions import has_session_cookie
 from lamella.server.state import OPERATOR, Caller, ServerState
 from lamella.settings.tokens import TOKEN_PREFIX
 
@@ -99,7 +100,8 @@ def bearer_token(headers: Headers) -> str | None:
 def authenticate(headers: Headers, state: ServerState) -> Caller:
     """Return the caller of a request; raises ``NotAuthenticatedError`` for a missing or unknown token.
 
-    If the server needs no token, a key without Lamella's prefix is ignored: many clients must send some key.
+    If the server needs no token, a key without Lamella's prefix is ignored: many clients must send some key. Browsers
+    that logged in send the cookie of their session in place of a token.
     """
     token = bearer_token(headers)
     if token is not None and (state.needs_token or token.startswith(TOKEN_PREFIX)):
@@ -107,9 +109,12 @@ def authenticate(headers: Headers, state: ServerState) -> Caller:
         if kept is None:
             raise NotAuthenticatedError("Nobody knows this token.", hint=_TOKEN_HINT)
         return Caller(name=kept.name, owner=kept.owner, scope=kept.scope)
-    if state.needs_token:
+    if not state.needs_token:
+        return OPERATOR
+    session = state.sessions.find(headers, state.tokens)
+    if session is None:
         raise NotAuthenticatedError("A token is needed here.", hint=_TOKEN_HINT)
-    return OPERATOR
+    return Caller(name=session.token.name, owner=session.token.owner, scope=session.token.scope)
 
 
 # Host names and origins.
@@ -142,6 +147,17 @@ def check_origin(headers: Headers, hosts: Collection[str], origins: Collection[s
         own = False
     if not own and origin.lower().rstrip("/") not in origins:
         raise OriginNotAllowedError("A page of another origin asks.", hint=_ORIGIN_HINT)
+
+
+def has_own_origin(headers: Headers) -> bool:
+    """Return whether a browser states that a page of this server asks."""
+    origin = headers.get("origin")
+    if origin is None:
+        return headers.get("sec-fetch-site") == "same-origin"
+    try:
+        return urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
+    except ValueError:
+        return False
 
 
 def _strip_port(host: str) -> str:
@@ -195,6 +211,9 @@ class RateLimits:
 
 # Paths without a token, so that a process manager can ask whether the server is up. They reveal nothing else.
 PUBLIC_PATHS = ("/healthz", "/readyz")
+# Whoever is not logged in may ask about that.
+SESSION_PATH = "/v1/session"
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 SECURITY_HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -223,9 +242,10 @@ class RequestGuard:
         answer = _ObservedResponse(send, allowed_origin=self._allowed_origin(Headers(scope=scope)))
         begun = perf_counter()
         # Only for the log line, if the request is rejected before its caller is known.
-        caller = Caller(name="?", owner="", scope=OPERATOR.scope)
+        name = "?"
         try:
             caller = self._authorize(scope)
+            name = "?" if caller is None else caller.name
             rules = self._state.settings
             body = await read_limited_body(receive, max_bytes=rules.body_bytes, seconds=rules.body_seconds)
             scope["lamella.caller"] = caller
@@ -237,10 +257,13 @@ class RequestGuard:
             status, content = error_response(error, scope["path"])
             await JSONResponse(content, status, headers=error_headers(error))(scope, receive, answer.send)
         finally:
-            log_request(scope, answer.status, caller.name, seconds=perf_counter() - begun, metrics=self._state.metrics)
+            log_request(scope, answer.status, name, seconds=perf_counter() - begun, metrics=self._state.metrics)
 
-    def _authorize(self, scope: Scope) -> Caller:
-        """Check everything but the body of a request, and return its caller."""
+    def _authorize(self, scope: Scope) -> Caller | None:
+        """Check everything but the body of a request, and return its caller.
+
+        None is somebody who is not logged in and asks about that, or logs in.
+        """
         headers, rules = Headers(scope=scope), self._state.settings
         check_host(headers, self._state.hosts)
         if scope["path"] in self._static_files and scope["method"] in ("GET", "HEAD"):
@@ -251,13 +274,24 @@ class RequestGuard:
         address = (scope.get("client") or ("",))[0]
         if scope["path"] in PUBLIC_PATHS:
             return OPERATOR
+        is_write = scope["method"] not in _SAFE_METHODS
+        if scope["path"] == SESSION_PATH and scope["method"] == "POST" and self._state.needs_token:
+            self._token_guess_limits.check_rate(address)
         try:
             caller = authenticate(headers, self._state)
         except NotAuthenticatedError:
+            if bearer_token(headers) is None and (scope["path"] == SESSION_PATH or has_session_cookie(headers)):
+                # Nobody guesses the signature of a cookie. One that expired must not lock its user out.
+                self._rate_limits.check_rate(address)
+                if scope["path"] == SESSION_PATH:
+                    return None
+                raise
             # Only requests without a valid token count as guesses. Behind a proxy all callers share one address, and
             # the guesses of one must not lock out a caller with a valid token.
             self._token_guess_limits.check_rate(address)
             raise
+        if is_write and self._state.needs_token and bearer_token(headers) is None and not has_own_origin(headers):
+            raise OriginNotAllowedError("Only the page of this server may write with a session.", hint=_ORIGIN_HINT)
         self._rate_limits.check_rate(caller.name or address)
         return caller
 

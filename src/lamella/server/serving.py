@@ -14,6 +14,7 @@ from threading import Thread
 import uvicorn
 from fastapi import FastAPI
 from msgspec import Struct
+from msgspec.structs import replace
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
@@ -24,6 +25,7 @@ from lamella.ports import ModelProvider
 from lamella.server.app import make_app
 from lamella.server.observability import send_traces
 from lamella.server.security import TimeLimitedConfig
+from lamella.server.sessions import SessionSigner, make_session_key
 from lamella.server.state import ServerState
 from lamella.wiring import (
     HttpServerSettings,
@@ -52,6 +54,8 @@ class ServerOptions(Struct, frozen=True, kw_only=True):
     model: str | None = None
     host: str | None = None
     port: int | None = None
+    # The key that signs the cookies of sessions; workers of one server share it. Without one, it is drawn at the start.
+    session_key: bytes = b""
 
 
 def open_server_state(
@@ -80,6 +84,7 @@ def open_server_state(
         runs=runs,
         needs_token=needs_token(rules),
         hosts=tuple(list_allowed_hosts(rules)),
+        sessions=SessionSigner(options.session_key),
     )
 
 
@@ -138,6 +143,7 @@ def run_server(options: ServerOptions, *, workers: int = 1, opens_page: bool = F
             f"{workers} workers need a store that processes share well.",
             hint="Name one with --store postgresql://…, or serve with one worker.",
         )
+    options = replace(options, session_key=make_session_key())
     listener = bind_socket(rules.host, rules.port)
     set_up_logging()
     with listener:

@@ -20,6 +20,7 @@ from lamella.conversation.runs import RunRegistry
 from lamella.errors import NotFoundError, PermissionDeniedError
 from lamella.providers.registry import strip_provider
 from lamella.server.observability import ServerMetrics
+from lamella.server.sessions import SessionSigner
 from lamella.wiring import AccessScope, AccessTokenFile, EnginePool, HttpServerSettings
 
 _Result = TypeVar("_Result")
@@ -51,6 +52,7 @@ class ServerState:
     runs: RunRegistry
     needs_token: bool
     hosts: tuple[str, ...]
+    sessions: SessionSigner = field(default_factory=SessionSigner)
     metrics: ServerMetrics = field(default_factory=ServerMetrics)
     is_ready: bool = True
 

@@ -76,6 +76,10 @@ class AccessTokenFile:
         # The lookup already matched the hash. The constant-time comparison costs nothing and leaks nothing by timing.
         return found if found is not None and hmac.compare_digest(found.hash, hashed) else None
 
+    def find_by_name(self, name: str) -> AccessToken | None:
+        """Return the stored entry of the token with this name, or None if there is none."""
+        return next((one for one in self._tokens_by_hash().values() if one.name == name), None)
+
     def add(self, name: str, *, owner: str, scope: AccessScope, since: str) -> str:
         """Create a token under a new name and return it; the token cannot be shown again later.
 
