@@ -55,7 +55,7 @@ PAIRS: list[tuple[Attachment, dict[str, object]]] = [
 
 
 @pytest.mark.parametrize(("one", "written"), PAIRS, ids=[str(written["kind"]) for _, written in PAIRS])
-def test_an_attachment_is_what_a_transcript_would_make_of_it(one: Attachment, written: dict[str, object]) -> None:
+def test_attachment_equals_its_transcript_form(one: Attachment, written: dict[str, object]) -> None:
     assert one.to_artifact() == parse_attachment(AttachmentIn.model_validate(written))
 
 
@@ -65,7 +65,7 @@ def test_a_policy_that_does_not_exist_is_refused() -> None:
     assert "follow, snapshot, pin" in caught.value.hint
 
 
-def test_a_picture_needs_its_bytes_its_path_or_its_address() -> None:
+def test_image_needs_data_path_or_url() -> None:
     with pytest.raises(ArtifactError, match="no data, path or url"):
         Image().to_artifact()
     assert Image(path="a.png").to_artifact() == UnresolvedAttachment(kind=ArtifactKind.IMAGE, name="a.png")
@@ -82,13 +82,13 @@ def test_a_picture_needs_its_bytes_its_path_or_its_address() -> None:
         (Image(url="a.png"), "a.png is no address of a picture"),
     ],
 )
-def test_an_address_of_a_picture_stands_alone_and_leads_to_the_web_or_to_letters(picture: Image, why: str) -> None:
+def test_image_url_excludes_data_and_is_web_or_data_url(picture: Image, why: str) -> None:
     with pytest.raises(ArtifactError, match=why) as caught:
         picture.to_artifact()
     assert caught.value.hint
 
 
-def test_the_bytes_of_a_picture_are_read_when_it_is_asked_with() -> None:
+def test_image_bytes_are_parsed_when_asked() -> None:
     given = Image(data=png(3, 2), title="Plan")
     assert given.to_artifact().data == png(3, 2)
     turn = Conversation().ask("Look", attach=[given])
@@ -108,7 +108,7 @@ def test_the_bytes_of_a_picture_are_read_when_it_is_asked_with() -> None:
         ("x.JPG", Image(path="x.JPG")),
     ],
 )
-def test_a_file_is_known_by_what_its_name_ends_in(path: str, one: Attachment) -> None:
+def test_file_kind_follows_known_extension(path: str, one: Attachment) -> None:
     assert has_known_extension(path)
     assert attachment_for_path(path) == one
 
@@ -122,12 +122,12 @@ def test_a_file_is_known_by_what_its_name_ends_in(path: str, one: Attachment) ->
         ("jo.smith", Code(path="jo.smith")),
     ],
 )
-def test_a_file_whose_name_says_nothing_is_a_note_or_if_it_ends_in_something_code(path: str, one: Attachment) -> None:
+def test_unknown_extension_is_code_and_none_is_note(path: str, one: Attachment) -> None:
     assert not has_known_extension(path)
     assert attachment_for_path(path) == one
 
 
-def test_a_tool_result_and_a_tool_are_made_with_sorted_arguments() -> None:
+def test_tool_arguments_are_sorted() -> None:
     result = ToolResult(name="t", arguments={"b": 1, "a": 2}, output="x").to_artifact()
     assert result.source.arguments == '{"a":2,"b":1}'
     assert Tool(name="t", parameters={"b": 1, "a": 2}).to_definition().parameters == '{"a":2,"b":1}'

@@ -7,7 +7,7 @@ from lamella.clocks import SettableClock
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
 
-def test_it_stands_until_it_is_set_or_time_is_let_go_by() -> None:
+def test_settable_clock_moves_only_when_set_or_advanced() -> None:
     clock = SettableClock(NOON)
     assert (clock.now(), clock.now()) == (NOON, NOON)
     clock.advance(90)
@@ -16,10 +16,10 @@ def test_it_stands_until_it_is_set_or_time_is_let_go_by() -> None:
     assert clock.now() == NOON
 
 
-def test_with_a_step_it_goes_on_whenever_it_is_looked_at() -> None:
+def test_settable_clock_advances_by_step() -> None:
     clock = SettableClock(NOON, step=1.5)
     assert [(clock.now() - NOON).total_seconds() for _ in range(3)] == [0.0, 1.5, 3.0]
 
 
-def test_it_has_a_time_zone_from_the_start() -> None:
+def test_settable_clock_is_in_utc_by_default() -> None:
     assert SettableClock().now().tzinfo is UTC

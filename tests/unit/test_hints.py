@@ -25,25 +25,25 @@ ODD = [
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_a_command_means_to_a_shell_what_it_names(name: str) -> None:
+def test_formatted_command_parses_back_in_shell(name: str) -> None:
     written = format_command_line("chats show", name, store=None, vault=Path("my notes"), undo=True)
     assert read_words(written) == ["chats", "show", name, "--vault", "my notes", "--undo"]
 
 
 @pytest.mark.parametrize("name", ["-dash", "--store", "-- -"])
-def test_a_name_that_begins_with_a_dash_comes_after_all_options(name: str) -> None:
+def test_name_starting_with_dash_follows_options(name: str) -> None:
     written = format_command_line("chats fork", name, "1f", vault="v", into="-new")
     assert read_words(written) == ["chats", "fork", "--vault", "v", "--into=-new", "--", name, "1f"]
 
 
-def test_a_path_of_other_bytes_than_utf_8_is_named_by_its_bytes() -> None:
+def test_non_utf8_path_is_quoted_by_bytes() -> None:
     path = Path(os.fsdecode(b"/tmp/caf\xe9 f"))
     assert format_command_line("chat", vault=path) == r"lamella chat --vault $'/tmp/caf\xe9 f'"
     assert read_words(format_command_line("chat", vault=path)) == ["chat", "--vault", str(path)]
 
 
 @given(st.text())
-def test_a_quoted_word_is_one_line_that_acts_on_nothing(text: str) -> None:
+def test_quoted_word_is_printable_on_one_line(text: str) -> None:
     shown = quote_for_shell(text)
     assert shown.isprintable()
     assert "`" not in shown

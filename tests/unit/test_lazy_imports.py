@@ -18,7 +18,7 @@ def shop(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-def test_a_name_is_fetched_from_its_home_and_then_stands_there(shop: ModuleType) -> None:
+def test_lazy_name_is_imported_once(shop: ModuleType) -> None:
     assert "Fraction" not in vars(shop)
     assert shop.Fraction(1, 2) * 2 == 1
     assert vars(shop)["Fraction"] is shop.Fraction
@@ -29,6 +29,6 @@ def test_all_names_are_listed_before_any_is_fetched(shop: ModuleType) -> None:
     assert "Fraction" not in vars(shop)
 
 
-def test_a_name_that_is_not_there_is_no_attribute(shop: ModuleType) -> None:
+def test_unknown_lazy_name_raises_attribute_error(shop: ModuleType) -> None:
     with pytest.raises(AttributeError, match="module 'shop' has no attribute 'Decimal'"):
         _ = shop.Decimal

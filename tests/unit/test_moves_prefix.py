@@ -73,13 +73,13 @@ def test_only_tests_that_break_the_rule_fail(told: str) -> None:
     assert set(errors(told)) == {"test_moving_unmarked", "test_still_marked", "test_without_a_reason"}
 
 
-def test_a_prefix_that_moves_without_a_mark_is_named(told: str) -> None:
+def test_unmarked_prefix_change_is_reported(told: str) -> None:
     assert errors(told)["test_moving_unmarked"].startswith("the prefix moved: artifact_added(a.md)")
 
 
-def test_a_mark_without_a_movement_is_said(told: str) -> None:
+def test_marker_without_prefix_change_is_reported(told: str) -> None:
     assert errors(told)["test_still_marked"].startswith("the test is marked moves_prefix")
 
 
-def test_a_mark_needs_a_reason(told: str) -> None:
+def test_marker_needs_reason(told: str) -> None:
     assert errors(told)["test_without_a_reason"] == "moves_prefix needs a reason"

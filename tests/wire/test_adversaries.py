@@ -152,7 +152,7 @@ WHOLE: dict[str, Callable[[list[bytes]], Outcome]] = {
 
 
 @pytest.mark.parametrize("how", WHOLE)
-def test_an_answer_that_is_whole_is_whole_however_it_comes(wire: Wire, how: str) -> None:
+def test_whole_answer_is_complete_at_any_delivery(wire: Wire, how: str) -> None:
     # Some wait as long as they may for the end of a stream that has said all.
     heard = hear(wire, WHOLE[how](STREAMS[wire.name]), patience=2.0 if how == "never closed" else 10.0)
     assert heard.error is None
@@ -161,7 +161,7 @@ def test_an_answer_that_is_whole_is_whole_however_it_comes(wire: Wire, how: str)
     assert [(delta.plain, delta.output) for delta in heard.deltas if isinstance(delta, Usage)] == [(5, 2)]
 
 
-def test_usage_that_comes_twice_counts_once(wire: Wire) -> None:
+def test_repeated_usage_counts_once(wire: Wire) -> None:
     heard = hear(wire, twice(STREAMS[wire.name]))
     assert heard.error is None
     assert heard.text == TEXT
@@ -178,7 +178,7 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("what", STRANGE)
-def test_strange_things_in_a_stream_lose_nothing_that_was_said(wire: Wire, what: str) -> None:
+def test_unusual_stream_parts_lose_no_text(wire: Wire, what: str) -> None:
     stream = STREAMS[wire.name]
     said = next(place for place, part in enumerate(stream) if TEXT.encode() in part) + 1
     heard = hear(wire, Flow(chunks=[*stream[:said], STRANGE[what], *stream[said:]]))
@@ -187,13 +187,13 @@ def test_strange_things_in_a_stream_lose_nothing_that_was_said(wire: Wire, what:
 
 
 @pytest.mark.parametrize("error", [{"message": "The model sleeps."}, "The model sleeps."], ids=["shaped", "plain"])
-def test_an_error_that_comes_as_a_success_is_told_in_its_own_words(wire: Wire, error: object) -> None:
+def test_error_with_success_status_keeps_its_message(wire: Wire, error: object) -> None:
     heard = hear(wire, json_answer({"error": error}))
     assert type(heard.error) is ProviderError
     assert "answered with an error: The model sleeps." in str(heard.error)
 
 
-def test_a_page_that_comes_as_a_success_is_a_wrong_address(wire: Wire) -> None:
+def test_html_page_with_success_status_is_wrong_endpoint(wire: Wire) -> None:
     page = b"<!DOCTYPE html><html><title>x</title><style>a{}</style><h1>Log in</h1> to go on</html>"
     heard = hear(wire, Plain(body=page, headers={"content-type": "text/html; charset=utf-8"}))
     assert type(heard.error) is WrongEndpointError
@@ -203,7 +203,7 @@ def test_a_page_that_comes_as_a_success_is_a_wrong_address(wire: Wire) -> None:
     assert str(empty.error).endswith("answered with nothing.")
 
 
-def test_an_error_page_is_told_without_its_tags(wire: Wire) -> None:
+def test_html_error_page_is_quoted_without_tags(wire: Wire) -> None:
     page = b"<html><head><title>502</title></head><body><h1>502 Bad Gateway</h1><hr>nginx</body></html>"
     heard = hear(wire, Plain(status=502, body=page, headers={"content-type": "text/html"}))
     assert isinstance(heard.error, ProviderError)
@@ -220,7 +220,7 @@ def test_an_error_page_is_told_without_its_tags(wire: Wire) -> None:
         ("soon", None, "Try again later."),
     ],
 )
-def test_a_wait_is_said_in_seconds_that_can_be_read(wire: Wire, after: str, wait: float | None, hint: str) -> None:
+def test_retry_delay_is_parsed_in_seconds(wire: Wire, after: str, wait: float | None, hint: str) -> None:
     heard = hear(wire, json_answer({"error": {"message": "Slow."}}, status=429, headers={"retry-after": after}))
     assert isinstance(heard.error, RateLimitError)
     assert (heard.error.wait, heard.error.hint) == (wait, hint)
@@ -245,7 +245,7 @@ WHOLE_ANSWERS: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("name", WHOLE_ANSWERS)
-def test_an_answer_in_one_piece_from_a_server_that_cannot_stream_is_an_answer(name: str) -> None:
+def test_unstreamed_answer_is_accepted(name: str) -> None:
     heard = hear(find(name), json_answer(WHOLE_ANSWERS[name]))
     assert heard.error is None
     assert heard.text == TEXT
@@ -254,13 +254,13 @@ def test_an_answer_in_one_piece_from_a_server_that_cannot_stream_is_an_answer(na
     assert isinstance(heard.deltas[-1], StopDelta)
 
 
-def test_something_in_one_piece_that_is_no_answer_is_shown(wire: Wire) -> None:
+def test_unstreamed_non_answer_is_shown(wire: Wire) -> None:
     heard = hear(wire, json_answer({"hello": "world"}))
     assert type(heard.error) is InvalidReplyError
     assert '{"hello": "world"}' in str(heard.error)
 
 
-def test_parts_of_a_chunk_are_one_text_and_a_number_is_none() -> None:
+def test_text_parts_are_joined_and_number_is_refused() -> None:
     parts = [{"type": "text", "text": "Gr\u00fc\u00df "}, "dich", {"type": "thinking", "thinking": []}]
     end = [plain_event(chunk({}, "stop")), b"data: [DONE]\n\n"]
     heard = hear(find("openai_chat"), Flow(chunks=[plain_event(chunk({"content": parts})), *end]))
@@ -309,7 +309,7 @@ def test_a_stream_that_is_never_closed_is_waited_for_only_for_a_moment(name: str
         ({"code": 7, "message": "Odd."}, ProviderError),
     ],
 )
-def test_a_status_that_stands_in_the_body_of_a_success_counts(
+def test_status_in_body_of_success_determines_error(
     wire: Wire, error: dict[str, object], kind: type[LamellaError]
 ) -> None:
     words = str(error["message"]).format(model=wire.model.rpartition(":")[2])
@@ -317,13 +317,13 @@ def test_a_status_that_stands_in_the_body_of_a_success_counts(
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses"])
-def test_a_status_that_stands_in_an_event_counts(name: str) -> None:
+def test_status_in_event_determines_error(name: str) -> None:
     heard = hear(find(name), Flow(chunks=[plain_event({"error": {"code": 429, "message": "Slow."}})]))
     assert type(heard.error) is RateLimitError
 
 
 @pytest.mark.parametrize("name", WHOLE_ANSWERS)
-def test_an_empty_error_beside_an_answer_is_none(name: str) -> None:
+def test_empty_error_beside_answer_is_ignored(name: str) -> None:
     heard = hear(find(name), json_answer({**WHOLE_ANSWERS[name], "error": {}}))
     assert (heard.text, heard.error) == (TEXT, None)
 
@@ -346,7 +346,7 @@ def message(content: object) -> dict[str, object]:
         ("openai_responses", {"output": [{"type": "output_text", "text": "a"}]}),
     ],
 )
-def test_content_that_is_no_text_is_no_empty_answer(name: str, changed: dict[str, object]) -> None:
+def test_content_that_is_not_text_is_refused(name: str, changed: dict[str, object]) -> None:
     heard = hear(find(name), json_answer({**WHOLE_ANSWERS[name], **changed}))
     assert type(heard.error) is InvalidReplyError
     assert "and not a text" in str(heard.error)

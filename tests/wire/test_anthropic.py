@@ -55,7 +55,7 @@ def test_each_turn_reads_all_that_the_one_before_sent(caching: CacheMode) -> Non
     assert before > 2_000
 
 
-def test_without_caching_nothing_is_marked_read_or_written() -> None:
+def test_disabled_caching_sets_no_breakpoint_and_reads_nothing() -> None:
     with anthropic_server() as server:
         replies = [_send(server, START, caching=CacheMode.OFF) for _ in range(2)]
     assert [(reply.usage.read, reply.usage.write, reply.usage.write_long) for reply in replies] == [(0, 0, 0)] * 2
@@ -63,7 +63,7 @@ def test_without_caching_nothing_is_marked_read_or_written() -> None:
 
 
 @pytest.mark.parametrize("calls", [1, 9, 10, 11, 25])
-def test_a_turn_of_many_blocks_does_not_lose_the_tail_before_it(calls: int) -> None:
+def test_turn_of_many_blocks_still_reads_previous_end(calls: int) -> None:
     wanted = tuple(ToolCall(id=f"call_{n}", name="search", arguments="{}") for n in range(calls))
     outputs = tuple(ToolOutput(call=call.id, output="Found. " * 40) for call in wanted)
     first = replace(START, tools=(SEARCH,))
@@ -76,7 +76,7 @@ def test_a_turn_of_many_blocks_does_not_lose_the_tail_before_it(calls: int) -> N
     assert third.usage.read == second.usage.prompt
 
 
-def test_a_library_that_grows_at_its_end_is_read_up_to_its_old_end() -> None:
+def test_library_growing_at_end_is_read_up_to_old_end() -> None:
     shelf = (note("a", 6_000), note("b", 6_000))
     messages = (system(*shelf), user("First?"))
     later = (system(*shelf, note("c", 100)), user("First?"), assistant("Yes."), user("Second?"))
@@ -87,7 +87,7 @@ def test_a_library_that_grows_at_its_end_is_read_up_to_its_old_end() -> None:
     assert usage.read > 3_000
 
 
-def test_another_library_still_reads_the_instructions_before_it() -> None:
+def test_changed_library_still_reads_instructions() -> None:
     instructions = "Be terse. " * 400
     with anthropic_server() as server:
         _send(server, ask(system(note("a", 9_000), instructions=instructions), user("One?"), model=MODEL))
@@ -106,7 +106,7 @@ def test_other_instructions_still_read_the_tools() -> None:
     assert usage.read > 1_000
 
 
-def test_a_message_that_will_change_is_not_marked() -> None:
+def test_unstable_message_gets_no_breakpoint() -> None:
     messages = (*START.messages, assistant("Answer."), user("With attachments"))
     request = replace(
         START,
@@ -118,7 +118,7 @@ def test_a_message_that_will_change_is_not_marked() -> None:
     assert "cache_control" not in body["messages"][2]["content"][-1]
 
 
-def test_stable_parts_of_the_instructions_end_in_a_mark_of_their_own() -> None:
+def test_stable_parts_of_instructions_end_with_breakpoint() -> None:
     stable, memory = "Be terse. " * 100, "The user likes tea."
     seams = CacheBoundaries(stable_prefix_end=len(stable), system_positions=(len(stable),))
     request = replace(ask(system(instructions=stable + memory), user("One?"), model=MODEL), cache_boundaries=seams)
@@ -148,7 +148,7 @@ def test_an_entry_lives_as_long_as_was_paid_for() -> None:
     assert later.usage.read == again.usage.write_long
 
 
-def test_below_the_minimum_nothing_is_marked_or_kept() -> None:
+def test_prompt_below_minimum_gets_no_breakpoint() -> None:
     with anthropic_server() as server:
         replies = [_send(server, ask(user("Hi."), model=MODEL)) for _ in range(2)]
     assert _marked(server.bodies[0]) == []
@@ -180,7 +180,7 @@ def test_streamed_and_whole_answers_give_the_same_reply() -> None:
     assert parts[0] == parts[1]
 
 
-def test_the_split_by_lifetime_is_kept_from_the_start_of_the_stream() -> None:
+def test_write_lifetimes_of_stream_start_are_kept() -> None:
     with anthropic_server() as server:
         usage = _send(server, replace(START, expected_pause=600.0)).usage
     assert usage.write == 0
@@ -201,7 +201,7 @@ def test_thoughts_are_handed_back_unchanged_with_their_signature() -> None:
     }  # fmt: skip
 
 
-def test_a_diagnosis_is_asked_for_and_comes_back_as_a_value() -> None:
+def test_diagnosis_is_requested_and_parsed() -> None:
     missed = {"cache_miss_reason": {"type": "system_changed", "cache_missed_input_tokens": 1_234}}
     with anthropic_server(Say(), Say(diagnosis=missed)) as server:
         first = _send(server, START)
@@ -222,13 +222,13 @@ def test_a_diagnosis_is_asked_for_and_comes_back_as_a_value() -> None:
         ({"cache_miss_reason": {"type": "previous_message_not_found"}}, "previous_message_not_found"),
     ],
 )
-def test_a_diagnosis_without_a_finding_says_so(told: dict[str, object], verdict: str) -> None:
+def test_diagnosis_without_finding_is_parsed(told: dict[str, object], verdict: str) -> None:
     with anthropic_server(Say(diagnosis=told)) as server:
         assert _send(server, START).diagnosis == CacheDiagnosis(verdict=verdict)
 
 
 @pytest.mark.parametrize("caching", [CacheMode.EXPLICIT, CacheMode.AUTOMATIC])
-def test_more_marks_than_a_request_may_carry_are_refused(caching: CacheMode) -> None:
+def test_too_many_breakpoints_are_refused(caching: CacheMode) -> None:
     request = START
     for number in range(8):
         request = grown(request, f"Answer {number}.", f"Question {number}?")
@@ -239,7 +239,7 @@ def test_more_marks_than_a_request_may_carry_are_refused(caching: CacheMode) -> 
         build_request(replace(request, breakpoints=tuple(range(1, 2 + allowed))), PROFILE, caching=caching)
 
 
-def test_a_mark_can_stand_after_the_instructions_and_not_after_nothing() -> None:
+def test_breakpoint_after_instructions_is_allowed_and_after_nothing_refused() -> None:
     marked = build_request(replace(START, breakpoints=(0,)), PROFILE, caching=CacheMode.AUTOMATIC)
     assert _marked(marked) == [marked["system"][-1]]
     with pytest.raises(InvalidOperationError, match="message 9"):
@@ -269,7 +269,7 @@ def requests(draw: st.DrawFn) -> ModelRequest:
 
 @settings(deadline=None)
 @given(requests(), st.sampled_from(CacheMode))
-def test_no_request_carries_more_than_four_marks(request: ModelRequest, caching: CacheMode) -> None:
+def test_request_has_at_most_four_breakpoints(request: ModelRequest, caching: CacheMode) -> None:
     body = build_request(request, PROFILE, caching=caching)
     assert len(_marked(body)) + ("cache_control" in body) <= 4
     assert body == build_request(request, PROFILE, caching=caching)

@@ -13,6 +13,6 @@ def test_a_body_is_the_golden_one(wire: Wire, name: str) -> None:
     assert written(body) == golden_path(wire, name).read_text(encoding="utf-8")
 
 
-def test_every_golden_has_its_case() -> None:
+def test_every_golden_file_has_its_case() -> None:
     expected = {golden_path(wire, name) for wire in WIRES for name in cases(wire)}
     assert set(GOLDEN.glob("*.json")) == expected

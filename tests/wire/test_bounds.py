@@ -93,7 +93,7 @@ WITHOUT_END: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("what", WITHOUT_END)
-def test_what_has_no_end_is_cut_and_what_was_said_is_kept(wire: Wire, what: str) -> None:
+def test_endless_part_is_cut_and_text_kept(wire: Wire, what: str) -> None:
     torrent = Torrent([*said(wire), *([b"data: "] if "line in" in what or what == "a line" else [])], WITHOUT_END[what])
     ended = listen(wire, Flow(chunks=torrent))
     assert ended.text == TEXT
@@ -148,7 +148,7 @@ MANY: dict[str, dict[str, Callable[[], bytes]]] = {
 
 
 @pytest.mark.parametrize("what", ["words", "thoughts", "arguments"])
-def test_events_without_end_are_cut_and_what_was_said_is_kept(wire: Wire, what: str) -> None:
+def test_endless_events_are_cut_and_text_kept(wire: Wire, what: str) -> None:
     torrent = Torrent(said(wire), MANY[wire.name][what]())
     ended = listen(wire, Flow(chunks=torrent))
     assert ended.text.startswith(TEXT)
@@ -156,7 +156,7 @@ def test_events_without_end_are_cut_and_what_was_said_is_kept(wire: Wire, what: 
     assert torrent.given < MOST
 
 
-def test_one_event_of_a_hundred_megabytes_is_not_taken_in(wire: Wire) -> None:
+def test_huge_event_is_not_buffered(wire: Wire) -> None:
     huge = MANY[wire.name]["words"]().replace(LONG.encode(), b"x" * HUGE)
     torrent = Torrent([*said(wire), *(huge[at : at + 65_536] for at in range(0, HUGE, 65_536))], b"x" * 65_536)
     ended = listen(wire, Flow(chunks=torrent))
@@ -165,7 +165,7 @@ def test_one_event_of_a_hundred_megabytes_is_not_taken_in(wire: Wire) -> None:
     assert torrent.given < MOST
 
 
-def test_an_answer_that_unpacks_without_end_is_cut_and_what_was_said_is_kept(wire: Wire) -> None:
+def test_endless_compressed_answer_is_cut_and_text_kept(wire: Wire) -> None:
     packed = gzip.compress(b"".join(said(wire)) + b"data: " + b"x" * HUGE, compresslevel=1)
     assert len(packed) < HUGE / 100
     headers = {"content-type": "text/event-stream", "content-encoding": "gzip"}
@@ -196,7 +196,7 @@ def test_an_answer_that_is_packed_more_than_once_is_not_unpacked(wire: Wire, sta
 
 
 @pytest.mark.parametrize("tag", [b"<style ", b"<", b"<style></style>"])
-def test_an_error_page_of_any_size_is_told_by_its_status_and_first_words(wire: Wire, tag: bytes) -> None:
+def test_large_error_page_is_quoted_with_status(wire: Wire, tag: bytes) -> None:
     page = b"<html><h1>Bad Gateway</h1>" + tag * (2_000_000 // len(tag))
     heard = hear(wire, Plain(status=502, body=page, headers={"content-type": "text/html"}))
     assert isinstance(heard.error, ProviderError)

@@ -33,7 +33,7 @@ async def talk(chat: lamella.Conversation, *questions: str) -> list[int | None]:
     return [call.usage.read if call.usage else None for calls in chat.ledger() for call in calls]
 
 
-def test_the_provider_places_the_mark_where_a_setting_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_automatic_breakpoint_setting_leaves_placement_to_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMELLA_CACHE_MARKS", "automatic")
 
     async def run(url: str) -> list[int | None]:
@@ -52,7 +52,7 @@ def test_the_provider_places_the_mark_where_a_setting_says_so(monkeypatch: pytes
         assert not any("cache_control" in block for message in body["messages"] for block in message["content"])
 
 
-def test_marks_are_a_term_of_the_conversation_and_of_requests_for_other_clients() -> None:
+def test_breakpoint_setting_applies_to_conversation_and_exported_requests() -> None:
     def body(**settings: str) -> dict[str, object]:
         return Conversation(model=CLAUDE, **settings).ask("First?", attach=[BOOK]).request("anthropic")  # type: ignore[arg-type]
 
@@ -74,7 +74,7 @@ def store_of(model: str, *, lasts: bool = True, **settings: object) -> RemoteCac
     return provider._cache_manager
 
 
-def test_caches_of_their_own_are_made_where_a_setting_expects_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_explicit_caches_are_created_if_requests_are_expected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     monkeypatch.setenv("LAMELLA_CACHE_STORAGE", "20")
     store = store_of(f"gemini:{MODEL}")
@@ -94,7 +94,7 @@ def test_caches_of_their_own_are_made_where_a_setting_expects_requests(monkeypat
     assert server.stored == {}
 
 
-def test_nothing_is_stored_unless_it_was_asked_for_can_be_had_and_may_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_storage_needs_request_support_and_profit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GEMINI_API_KEY", KEY)
     assert store_of(f"gemini:{MODEL}") is None
     assert store_of(f"gemini:{MODEL}", cache_storage=20, lasts=False) is None
@@ -102,7 +102,7 @@ def test_nothing_is_stored_unless_it_was_asked_for_can_be_had_and_may_pay(monkey
     assert store_of("gemini:gemini-of-tomorrow", cache_storage=20) is None
 
 
-def test_a_cache_that_was_kept_serves_a_question_after_a_pause_that_outlasts_it() -> None:
+def test_kept_cache_serves_question_after_long_pause() -> None:
     clock, slept = SettableClock(), list[float]()
 
     async def run(server: AnthropicServer) -> Conversation:

@@ -13,7 +13,7 @@ Converse = Callable[..., Conversation]
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
-def test_a_conversation_in_place_reads_back_all_it_has_sent(wire: Wire, converse: Converse) -> None:
+def test_in_place_conversation_reads_back_everything_sent(wire: Wire, converse: Converse) -> None:
     chat = converse(system="Be terse. " * 600, layout="in_place")
     sent = 0
     with wire.serve() as server:
@@ -32,7 +32,7 @@ def test_a_conversation_in_place_reads_back_all_it_has_sent(wire: Wire, converse
 
 
 @pytest.mark.moves_prefix(reason="the library grows in the system message")
-def test_a_conversation_with_a_library_reads_what_stood_before_its_newest_entry(converse: Converse) -> None:
+def test_library_conversation_reads_up_to_newest_entry(converse: Converse) -> None:
     wire = WIRES[0]
     chat = converse(system="Be terse. " * 600, layout="library")
     reads = []

@@ -95,7 +95,7 @@ def test_an_answer_that_was_cut_short_is_read_all_the_same(spoken: Spoken, call:
 
 
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: spoken.name)
-def test_a_stream_that_was_not_read_yet_is_read(spoken: Spoken) -> None:
+def test_unread_stream_is_read(spoken: Spoken) -> None:
     arguments = SPEAKS.build_unchecked(spoken.name, _request(spoken.model))
     with spoken.serve(SAID) as server:
         reply = _read_late(spoken.name, server.url, arguments)
@@ -116,7 +116,7 @@ def _read_late(name: str, url: str, arguments: dict[str, Any]) -> ModelReply:
             return SPEAKS.parse_reply(response)
 
 
-def test_a_response_cut_short_is_not_kept_by_the_streaming_aid_and_the_error_says_what_to_give() -> None:
+def test_truncated_response_from_stream_helper_is_error_with_hint() -> None:
     arguments = SPEAKS.build_unchecked("openai-responses", _request(openai_caching.MODEL))
     with responses_server(dataclasses.replace(SAID, calls=(), stop="max_output_tokens")) as server:
         stream = ask_response_stream(server.url, arguments)
@@ -126,7 +126,7 @@ def test_a_response_cut_short_is_not_kept_by_the_streaming_aid_and_the_error_say
 
 
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: spoken.name)
-def test_a_stream_that_broke_off_is_no_reply(spoken: Spoken) -> None:
+def test_broken_stream_is_no_reply(spoken: Spoken) -> None:
     arguments = SPEAKS.build_unchecked(spoken.name, _request(spoken.model))
     streams = {
         "anthropic": ask_message_events,
@@ -140,7 +140,7 @@ def test_a_stream_that_broke_off_is_no_reply(spoken: Spoken) -> None:
         SPEAKS.parse_reply(events[:3])
 
 
-def test_a_response_that_failed_raises_what_it_failed_with() -> None:
+def test_failed_response_raises_its_error() -> None:
     arguments = SPEAKS.build_unchecked("openai-responses", _request(openai_caching.MODEL))
     failing = Fail(kind="context_length_exceeded", words="Your input exceeds the context window.", inside=True)
     with responses_server(failing) as server:
@@ -152,7 +152,7 @@ def test_a_response_that_failed_raises_what_it_failed_with() -> None:
         SPEAKS.parse_reply(events[-1].response)
 
 
-def test_what_has_to_be_awaited_says_so() -> None:
+def test_coroutine_must_be_awaited() -> None:
     request = SPEAKS.build_unchecked("anthropic", _request(anthropic_server.MODEL))
 
     async def read_too_early(url: str) -> None:
@@ -185,13 +185,13 @@ def test_events_of_an_asynchronous_client_are_read() -> None:
 
 
 @pytest.mark.parametrize("unknown", ["At noon.", b"At noon.", None, 7, {"text": "At noon."}, ["At", "noon."], object()])
-def test_what_is_no_answer_is_refused_with_what_would_be_one(unknown: object) -> None:
+def test_invalid_response_is_refused_with_hint(unknown: object) -> None:
     with pytest.raises(InvalidOperationError) as caught:
         SPEAKS.parse_reply(unknown)
     assert "Give what the SDK returned" in caught.value.hint
 
 
-def test_a_stream_that_was_read_before_says_how_to_keep_it() -> None:
+def test_consumed_stream_says_how_to_keep_it() -> None:
     with pytest.raises(InvalidOperationError, match="nothing in this list") as caught:
         SPEAKS.parse_reply([])
     assert "list" in caught.value.hint
@@ -206,18 +206,18 @@ def test_a_stream_that_was_read_before_says_how_to_keep_it() -> None:
         ("gemini", "gpt-6"),
     ],
 )
-def test_a_model_behind_a_gateway_gets_no_field_of_the_api_it_is_known_from(dialect: str, model: str) -> None:
+def test_gateway_model_gets_no_native_fields(dialect: str, model: str) -> None:
     written = json.dumps(SPEAKS.build_http_body(dialect, _request(model)))
     for field in ("cache_control", "prompt_cache_breakpoint", "prompt_cache_options", "diagnostics"):
         assert field not in written
 
 
-def test_a_reply_is_taken_as_it_is() -> None:
+def test_model_reply_is_returned_unchanged() -> None:
     reply = ModelReply(text="At noon.", stop=StopReason.END)
     assert SPEAKS.parse_reply(reply) is reply
 
 
-def test_a_provider_nobody_knows_is_refused_with_the_names() -> None:
+def test_unknown_provider_is_refused_with_names() -> None:
     with pytest.raises(InvalidOperationError, match="'openapi'") as caught:
         SPEAKS.build_unchecked("openapi", _request("gpt-6"))
     assert caught.value.hint == "Choose one of: anthropic, openai, openai-responses, gemini."
@@ -231,7 +231,7 @@ def test_a_provider_nobody_knows_is_refused_with_the_names() -> None:
         for case in cases(wire)
     ],
 )
-def test_a_body_is_what_the_sdk_sends_but_for_asking_for_a_stream(wire: Wire, dialect: str, case: str) -> None:
+def test_http_body_equals_sdk_body_without_stream(wire: Wire, dialect: str, case: str) -> None:
     sent = json.loads(golden_path(wire, case).read_text(encoding="utf-8"))
     for name in ("stream", "stream_options"):
         sent.pop(name, None)
@@ -246,7 +246,7 @@ class Broken:
 
 
 @pytest.mark.parametrize("answer", [Broken(), object, InvalidReplyError], ids=["broken", "a class", "an error"])
-def test_what_fails_when_it_is_read_is_no_answer(answer: object) -> None:
+def test_response_failing_on_read_is_refused(answer: object) -> None:
     with pytest.raises(InvalidOperationError, match="no answer that Lamella knows"):
         BuiltInWireFormats().parse_reply(answer)
 
@@ -271,7 +271,7 @@ def test_a_completion_in_parts_is_one_text(content: object, text: str) -> None:
 
 
 @pytest.mark.parametrize("content", [5, True, {"text": "At noon."}, [5], [None], [{"type": "text", "text": 5}]])
-def test_a_completion_whose_content_is_no_text_is_refused_not_recorded_as_empty(content: object) -> None:
+def test_completion_with_non_text_content_is_refused(content: object) -> None:
     with pytest.raises(InvalidReplyError, match=r"The content of the answer is .*, and not a text\."):
         SPEAKS.parse_reply(_whole_completion(content))
 
@@ -292,9 +292,7 @@ def _whole_response(content: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("say", "kind"), [(_whole_message, "text"), (_whole_response, "output_text")], ids=["message", "response"]
 )
-def test_content_that_is_a_plain_text_is_read_and_content_that_is_none_is_refused(
-    say: Callable[[object], object], kind: str
-) -> None:
+def test_text_content_is_parsed_and_other_refused(say: Callable[[object], object], kind: str) -> None:
     assert SPEAKS.parse_reply(say("At noon.")).text == "At noon."
     assert SPEAKS.parse_reply(say([{"type": kind, "text": "At "}, {"type": kind, "text": "six."}])).text == "At six."
     for content in (5, {"text": "At noon."}, [{"type": kind, "text": None}]):
@@ -303,7 +301,7 @@ def test_content_that_is_a_plain_text_is_read_and_content_that_is_none_is_refuse
 
 
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: str(spoken.name))
-def test_a_request_in_which_nothing_may_be_called_says_so_and_is_taken(spoken: Spoken) -> None:
+def test_request_can_forbid_tool_calls(spoken: Spoken) -> None:
     may, may_not = (
         SPEAKS.build_unchecked(spoken.name, replace(_request(spoken.model), allows_tool_calls=call))
         for call in (True, False)

@@ -56,7 +56,7 @@ def test_streamed_and_whole_answers_give_the_same_reply() -> None:
     assert (streamed.usage.output, streamed.usage.reasoning) == (7, 2)
 
 
-def test_a_call_goes_back_with_its_signature_and_its_name() -> None:
+def test_call_is_returned_with_signature_and_name() -> None:
     request = replace(START, tools=(SEARCH,))
     with gemini_server(Say(text="", calls=(Wanted(id="c", name="search", arguments={"q": "x"}),))) as server:
         reply = _send(server, request)
@@ -67,7 +67,7 @@ def test_a_call_goes_back_with_its_signature_and_its_name() -> None:
     assert got["parts"] == [{"functionResponse": {"id": "c", "name": "search", "response": {"output": "No."}}}]
 
 
-def test_a_call_without_an_id_gets_one_that_is_not_sent() -> None:
+def test_call_without_id_gets_unsent_id() -> None:
     calls = (Wanted(id="", name="search", arguments={}), Wanted(id="", name="search", arguments={"q": "y"}))
     request = replace(START, tools=(SEARCH,))
     with gemini_server(Say(calls=calls)) as server:
@@ -83,7 +83,7 @@ def test_a_call_without_an_id_gets_one_that_is_not_sent() -> None:
     ("stop", "reason"),
     [("MAX_TOKENS", StopReason.LENGTH), ("SAFETY", StopReason.REFUSED), ("MALFORMED_FUNCTION_CALL", StopReason.OTHER)],
 )
-def test_why_an_answer_ended_is_told(stop: str, reason: StopReason) -> None:
+def test_stop_reason_is_parsed(stop: str, reason: StopReason) -> None:
     with gemini_server(Say(stop=stop)) as server:
         assert _send(server, START).stop is reason
 
@@ -95,12 +95,12 @@ def test_a_prompt_that_is_blocked_is_refused_without_an_answer() -> None:
     assert read_reply({}) is None
 
 
-def test_what_the_sdk_itself_cannot_read_is_a_broken_reply() -> None:
+def test_response_sdk_cannot_parse_is_invalid_reply() -> None:
     with gemini_server(Say(usage={"promptTokenCount": "many"})) as server, pytest.raises(InvalidReplyError):
         _send(server, START)
 
 
-def test_extras_stand_in_the_body_and_cannot_replace_what_lamella_builds() -> None:
+def test_extra_fields_are_added_and_cannot_replace_own_fields() -> None:
     request = replace(START, extra_fields_json='{"generationConfig": {"temperature": 0}}')
     with gemini_server() as server:
         _send(server, request)
@@ -109,6 +109,6 @@ def test_extras_stand_in_the_body_and_cannot_replace_what_lamella_builds() -> No
         build_request(replace(START, extra_fields_json='{"contents": []}'))
 
 
-def test_an_empty_message_is_left_out() -> None:
+def test_empty_message_is_omitted() -> None:
     request = ask(user("One?"), assistant(""), user("Two?"), model=MODEL)
     assert [content["role"] for content in build_request(request)["contents"]] == ["user", "user"]

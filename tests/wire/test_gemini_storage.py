@@ -104,7 +104,7 @@ def test_a_changed_library_replaces_the_cache_and_the_old_one_is_deleted() -> No
     ("seconds", "methods"),
     [(60, ["POST", "DELETE"]), (3_100, ["POST", "PATCH", "DELETE"]), (3_601, ["POST", "DELETE", "POST", "DELETE"])],
 )
-def test_a_cache_is_renewed_near_its_end_and_made_again_after_it(seconds: int, methods: list[str]) -> None:
+def test_cache_is_renewed_near_end_and_recreated_after(seconds: int, methods: list[str]) -> None:
     async def run(server: GeminiServer) -> None:
         time = _Time()
         provider = _provider(server, time)
@@ -118,7 +118,7 @@ def test_a_cache_is_renewed_near_its_end_and_made_again_after_it(seconds: int, m
     assert _methods(server) == methods
 
 
-def test_what_does_not_pay_or_is_too_short_is_not_stored() -> None:
+def test_unprofitable_or_short_prompt_is_not_stored() -> None:
     async def run(server: GeminiServer) -> None:
         rarely = _provider(server, _Time(), dataclasses.replace(STORING, expected_requests=1))
         await _ask(rarely, START)
@@ -132,7 +132,7 @@ def test_what_does_not_pay_or_is_too_short_is_not_stored() -> None:
     assert _methods(server) == []
 
 
-def test_the_verdict_has_the_cost_of_both_ways() -> None:
+def test_storage_estimate_has_both_costs() -> None:
     verdict = estimate_storage_costs(1_000_000, PROFILE, STORING)
     # Making 0.75, ten reads at a tenth, one hour of storage 0.50; against ten times plain input.
     assert verdict.with_cache == Decimal("0.75") + Decimal("0.75") + Decimal("0.50")
@@ -170,7 +170,7 @@ def test_a_cache_needs_a_conversation_to_belong_to() -> None:
         remote_cache_key(replace(START, conversation=None))
 
 
-def test_a_cache_that_the_provider_lost_is_made_again_on_the_next_try() -> None:
+def test_lost_remote_cache_is_recreated_on_retry() -> None:
     async def run(server: GeminiServer) -> None:
         provider = _provider(server, _Time())
         await _ask(provider, START)
@@ -186,7 +186,7 @@ def test_a_cache_that_the_provider_lost_is_made_again_on_the_next_try() -> None:
     assert _methods(server) == ["POST", "POST", "DELETE"]
 
 
-def test_a_cache_that_cannot_be_deleted_is_named_and_tried_again() -> None:
+def test_undeletable_cache_is_named_and_retried() -> None:
     async def run(server: GeminiServer) -> None:
         provider = _provider(server, _Time())
         await _ask(provider, START)
@@ -235,7 +235,7 @@ def test_closing_is_not_cut_short_by_being_cancelled() -> None:
     assert server.stored == {}
 
 
-def test_what_a_process_left_with_the_provider_another_reads_replaces_and_deletes(tmp_path: Path) -> None:
+def test_remote_cache_of_other_process_is_used_replaced_and_deleted(tmp_path: Path) -> None:
     changed = replace(START, messages=(system(note("moon", 30_000), instructions="Be terse."), user("First?")))
     url = f"sqlite:///{tmp_path / 'chats.db'}"
 
@@ -263,7 +263,7 @@ def test_what_a_process_left_with_the_provider_another_reads_replaces_and_delete
     assert server.stored == {}
 
 
-def test_a_process_that_closes_leaves_what_another_uses_and_whoever_used_it_last_deletes_it() -> None:
+def test_last_process_using_remote_cache_deletes_it() -> None:
     async def run(server: GeminiServer) -> None:
         store = open_store("memory:")
         first, second = (_provider(server, _Time(), shelf=store.shared_table) for _ in range(2))

@@ -105,7 +105,7 @@ def test_a_message_that_will_change_is_not_written(serve: Callable[..., Any]) ->
 
 
 @pytest.mark.parametrize("serve", SERVERS)
-def test_another_library_still_reads_the_instructions_before_it(serve: Callable[..., Any]) -> None:
+def test_changed_library_still_reads_instructions(serve: Callable[..., Any]) -> None:
     with serve() as server:
         _send(server, START)
         other = ask(system(note("moon", 8_000), instructions="Be terse. " * 500), user("Two?"), model=MODEL)
@@ -115,7 +115,7 @@ def test_another_library_still_reads_the_instructions_before_it(serve: Callable[
 
 
 @pytest.mark.parametrize("serve", SERVERS)
-def test_a_round_of_tools_reads_what_was_asked_before(serve: Callable[..., Any]) -> None:
+def test_tool_round_reads_previous_request(serve: Callable[..., Any]) -> None:
     request = replace(START, tools=(SEARCH,))
     with serve(Say(reasoning="Hm.", calls=(Wanted(id="c1", name="search", arguments={"q": "x"}),))) as server:
         reply = _send(server, request)
@@ -141,11 +141,11 @@ def test_a_long_name_becomes_a_key_of_64_characters() -> None:
 
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("pause", [None, 60.0, 7_200.0])
-def test_a_lifetime_without_a_known_price_is_not_asked_for(build: Build, pause: float | None) -> None:
+def test_lifetime_without_known_price_is_not_requested(build: Build, pause: float | None) -> None:
     assert build(replace(START, expected_pause=pause), PROFILE)["prompt_cache_options"]["ttl"] == "30m"
 
 
-def test_a_lifetime_whose_price_the_user_gives_is_asked_for_where_the_api_has_it() -> None:
+def test_lifetime_priced_by_user_is_requested_if_supported() -> None:
     priced = replace(
         PROFILE, lifetimes=tuple(replace(one, write=PROFILE.lifetimes[0].write) for one in PROFILE.lifetimes)
     )
@@ -154,7 +154,7 @@ def test_a_lifetime_whose_price_the_user_gives_is_asked_for_where_the_api_has_it
     assert chat_request.build_request(request, priced)["prompt_cache_options"]["ttl"] == "30m"
 
 
-def test_a_diagnosis_is_asked_for_and_comes_back_as_a_value() -> None:
+def test_diagnosis_is_requested_and_parsed() -> None:
     told = {
         "type": "cache_miss",
         "reason": "tools_changed",
@@ -197,7 +197,7 @@ def test_streamed_and_whole_answers_give_the_same_reply(serve: Callable[..., Any
 @pytest.mark.parametrize(
     ("stop", "reason"), [("max_output_tokens", StopReason.LENGTH), ("content_filter", StopReason.REFUSED)]
 )
-def test_a_response_that_was_cut_short_says_why(stop: str, reason: StopReason) -> None:
+def test_truncated_response_has_stop_reason(stop: str, reason: StopReason) -> None:
     with responses_server(Say(stop=stop)) as server:
         assert _send(server, START).stop is reason
 
@@ -228,7 +228,7 @@ def test_cached_tokens_that_a_server_does_not_report_are_unknown_and_never_zero(
     assert whole.usage == replies[1].usage
 
 
-def test_a_server_that_sends_no_usage_leaves_it_unknown() -> None:
+def test_missing_usage_is_unknown() -> None:
     plain = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}
     reply = chat_response.read_reply(plain)
     assert reply is not None
@@ -237,14 +237,14 @@ def test_a_server_that_sends_no_usage_leaves_it_unknown() -> None:
     assert responses_response.read_reply({"status": "in_progress"}) is None
 
 
-def test_a_local_server_gets_plain_strings_and_no_fields_it_may_not_know() -> None:
+def test_local_server_gets_plain_strings_and_basic_fields() -> None:
     body = chat_request.build_request(replace(START, model=LOCAL_MODEL), MODELS.get_model(LOCAL_MODEL))
     assert sorted(body) == ["max_tokens", "messages", "model"]
     assert all(isinstance(message["content"], str) for message in body["messages"])
 
 
 @pytest.mark.parametrize("build", BUILDS)
-def test_a_mark_can_stand_after_the_instructions_and_not_after_nothing(build: Build) -> None:
+def test_breakpoint_after_instructions_is_allowed_and_after_nothing_refused(build: Build) -> None:
     assert len(_marked(build(replace(START, breakpoints=(0,)), PROFILE))) == 2
     with pytest.raises(InvalidOperationError, match="message 9"):
         build(replace(START, breakpoints=(9,)), PROFILE)
@@ -261,7 +261,7 @@ def test_a_server_at_home_needs_no_key_and_openai_does() -> None:
 
 
 @pytest.mark.parametrize("build", BUILDS)
-def test_more_marks_than_are_written_are_refused(build: Build) -> None:
+def test_too_many_breakpoints_are_refused(build: Build) -> None:
     request = START
     for number in range(4):
         request = grown(request, f"Answer {number}.", f"Question {number}?")

@@ -82,7 +82,7 @@ def _split(call: str, text: str) -> tuple[str, str, bool]:
 
 
 @pytest.mark.parametrize(("spoken", "call"), WAYS)
-def test_calls_that_came_in_any_way_are_answered_and_talked_on_from(spoken: Spoken, call: Call) -> None:
+def test_tool_calls_in_any_form_are_answered_and_continued(spoken: Spoken, call: Call) -> None:
     request = _ask(spoken.model)
     with spoken.serve(dataclasses.replace(CALLING, text="Let me look at it."), Say(text="At noon."), Say()) as server:
         reply = SPEAKS.parse_reply(call(server.url, SPEAKS.build_unchecked(spoken.name, request)))
@@ -99,7 +99,7 @@ def test_calls_that_came_in_any_way_are_answered_and_talked_on_from(spoken: Spok
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
-def test_each_request_of_a_loop_and_after_it_extends_the_one_before(wire: Wire) -> None:
+def test_each_request_of_tool_loop_extends_previous(wire: Wire) -> None:
     request = _ask(wire.model)
     with wire.serve(CALLING, Say(), Say(), Say()) as server:
         reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
@@ -129,7 +129,7 @@ def _unmarked(value: Any) -> Any:  # noqa: ANN401 - any JSON
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
-def test_what_another_format_said_in_its_own_words_is_told_in_this_ones(wire: Wire) -> None:
+def test_reply_of_other_format_is_translated(wire: Wire) -> None:
     calls = (ToolCall(id="c1", name="search", arguments='{"q": "x"}'), ToolCall(id="c2", name="read", arguments=""))
     plain = round_of(ModelReply(text="I look.", stop=StopReason.TOOL_CALLS, calls=calls), *OUTPUTS)
     foreign = replace(plain, provider_reply=ProviderReply(format="another", json='["not ours"]'))
@@ -143,7 +143,7 @@ def test_what_another_format_said_in_its_own_words_is_told_in_this_ones(wire: Wi
 
 
 @pytest.mark.parametrize("wire", WIRES[1:3], ids=lambda wire: wire.name)
-def test_inside_a_round_the_last_message_is_kept_although_the_turn_will_not_be(wire: Wire) -> None:
+def test_last_message_within_round_is_cached_although_turn_is_unstable(wire: Wire) -> None:
     request = _ask(wire.model)
     with wire.serve(CALLING, Say()) as server:
         reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
@@ -154,7 +154,7 @@ def test_inside_a_round_the_last_message_is_kept_although_the_turn_will_not_be(w
     assert server.bodies[1]["prompt_cache_options"]["mode"] == "implicit"
 
 
-def test_thoughts_that_openai_did_not_hand_out_are_not_asked_for() -> None:
+def test_reasoning_not_provided_by_openai_is_not_requested() -> None:
     output = [
         {"type": "reasoning", "id": "rs_1", "summary": []},
         {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "search", "arguments": "{}"},
@@ -170,7 +170,7 @@ def test_thoughts_that_openai_did_not_hand_out_are_not_asked_for() -> None:
     assert [item.get("type") for item in body["input"][-2:]] == ["function_call", "function_call_output"]
 
 
-def test_characters_whose_halves_came_apart_are_whole_in_what_is_handed_back() -> None:
+def test_split_surrogates_are_joined_when_sent_back() -> None:
     def chunk(**delta: object) -> dict[str, object]:
         return {"object": "chat.completion.chunk", "choices": [{"delta": delta, "finish_reason": None}]}
 
@@ -192,7 +192,7 @@ def test_characters_whose_halves_came_apart_are_whole_in_what_is_handed_back() -
 
 
 @pytest.mark.parametrize(("model", "kept"), [("deepseek-chat", True), ("house-model", True), ("gpt-6-sol", False)])
-def test_thoughts_go_back_to_servers_that_show_them_and_not_to_openai(model: str, kept: bool) -> None:  # noqa: FBT001
+def test_reasoning_is_returned_to_servers_that_show_it_not_to_openai(model: str, kept: bool) -> None:  # noqa: FBT001
     native = ProviderReply(format="openai_chat", json=json.dumps(NATIVE["openai_chat"]))
     body = SPEAKS.build_unchecked(
         "openai", answered(ask(user("When?"), model=model), replace(ROUND, provider_reply=native))

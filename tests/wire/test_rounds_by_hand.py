@@ -79,7 +79,7 @@ def _model(spoken: Spoken) -> str:
 
 
 @pytest.mark.parametrize(("spoken", "call"), WAYS)
-def test_however_an_answer_came_it_is_handed_back_in_the_same_bytes(spoken: Spoken, call: Call) -> None:
+def test_provider_reply_is_same_bytes_however_received(spoken: Spoken, call: Call) -> None:
     def look(by: Call) -> str:
         return repr(_look(Conversation(model=_model(spoken), layout="in_place"), spoken, by))
 

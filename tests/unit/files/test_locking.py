@@ -6,7 +6,7 @@ from threading import Event, Thread
 from lamella.files import file_lock
 
 
-def test_who_comes_second_waits_until_the_first_is_done(tmp_path: Path) -> None:
+def test_second_locker_waits_for_first(tmp_path: Path) -> None:
     order: list[str] = []
     begun = Event()
 

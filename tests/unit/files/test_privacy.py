@@ -10,7 +10,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_a_folder_and_a_file_that_others_could_read_are_closed_and_get_no_more_than_they_had(tmp_path: Path) -> None:
+def test_shared_folder_and_file_are_made_private_without_adding_permissions(tmp_path: Path) -> None:
     folder, file = tmp_path / "own", tmp_path / "file"
     folder.mkdir(mode=0o755)
     file.touch()
@@ -20,7 +20,7 @@ def test_a_folder_and_a_file_that_others_could_read_are_closed_and_get_no_more_t
     assert (mode(folder), mode(file)) == (0o700, 0o400)
 
 
-def test_a_file_is_made_private_also_behind_a_link_and_one_that_is_there_stays(tmp_path: Path) -> None:
+def test_new_file_is_private_through_link_and_existing_one_unchanged(tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "link"
     link.symlink_to(target)
     make_private_file(link)
@@ -31,7 +31,7 @@ def test_a_file_is_made_private_also_behind_a_link_and_one_that_is_there_stays(t
     assert (target.read_text(encoding="utf-8"), mode(target)) == ("kept", 0o640)
 
 
-def test_nothing_is_made_where_there_is_no_folder(tmp_path: Path) -> None:
+def test_missing_folder_is_not_created(tmp_path: Path) -> None:
     make_private_file(tmp_path / "none" / "file")
     restrict_file(tmp_path / "none" / "file")
     assert not (tmp_path / "none").exists()

@@ -11,7 +11,7 @@ from lamella.errors import SourceTooLargeError
 from lamella.files import FileCache, FileStat, read_head, read_regular_file, read_stream, to_file_stat
 
 
-def test_a_plain_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
+def test_regular_file_is_read_up_to_limit(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"12345")
     assert read_regular_file(file, limit=5) == b"12345"
@@ -20,7 +20,7 @@ def test_a_plain_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
     assert caught.value.hint == "Name a smaller file, or split this one."
 
 
-def test_what_a_stream_has_beyond_the_limit_is_an_error_that_names_it() -> None:
+def test_stream_beyond_limit_is_error() -> None:
     with pytest.raises(SourceTooLargeError, match="stdin has more than 4 bytes"):
         read_stream(BytesIO(b"12345"), limit=4, name="stdin")
 
@@ -31,7 +31,7 @@ def test_a_device_is_refused_and_not_read(device: str) -> None:
         read_regular_file(Path(device))
 
 
-def test_the_empty_device_stands_for_no_file() -> None:
+def test_dev_null_is_empty_file() -> None:
     assert read_regular_file(Path(os.devnull)) == b""
 
 
@@ -43,12 +43,12 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
             read_regular_file(tmp_path / name)
 
 
-def test_a_folder_is_told_as_the_system_tells_it(tmp_path: Path) -> None:
+def test_folder_raises_is_a_directory(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         read_regular_file(tmp_path)
 
 
-def test_a_file_of_a_terabyte_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_terabyte_file_is_refused_before_reading(tmp_path: Path) -> None:
     file = tmp_path / "sparse"
     with file.open("wb") as made:
         made.truncate(10**12)
@@ -56,7 +56,7 @@ def test_a_file_of_a_terabyte_is_refused_before_it_is_read(tmp_path: Path) -> No
         read_regular_file(file)
 
 
-def test_the_head_of_a_file_is_as_long_as_asked_for_and_a_device_has_none(tmp_path: Path) -> None:
+def test_read_head_returns_requested_bytes_and_refuses_device(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"12345")
     assert read_head(tmp_path / "file", limit=3) == b"123"
     with pytest.raises(OSError, match="it is a device, not a file"):
@@ -94,7 +94,7 @@ def write(file: Path, text: str) -> Path:
     return file
 
 
-def test_a_file_that_stays_as_it_is_is_read_once(file: Path) -> None:
+def test_unchanged_file_is_read_once(file: Path) -> None:
     read = Reads()
     assert [read(file), read(file), read(file)] == ["one"] * 3
     assert read.count == 1
@@ -107,21 +107,21 @@ def test_a_file_that_was_touched_just_now_is_read_again(file: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["another size", "two"])
-def test_a_change_is_seen_also_when_the_time_of_the_file_does_not_move(file: Path, text: str) -> None:
+def test_change_with_same_modification_time_is_seen(file: Path, text: str) -> None:
     read = Reads()
     read(file)
     write(file, text)
     assert read(file) == text
 
 
-def test_another_file_in_its_place_is_seen(file: Path, tmp_path: Path) -> None:
+def test_replaced_file_is_seen(file: Path, tmp_path: Path) -> None:
     read = Reads()
     read(file)
     write(tmp_path / "b.md", "two").replace(file)
     assert read(file) == "two"
 
 
-def test_what_was_not_asked_for_longest_is_forgotten_first(file: Path, tmp_path: Path) -> None:
+def test_least_recently_used_entry_is_evicted(file: Path, tmp_path: Path) -> None:
     read = Reads(limit=6)
     others = [write(tmp_path / name, name[:3]) for name in ("bbb", "ccc")]
     for one in (file, others[0], file, others[1], file):
@@ -131,14 +131,14 @@ def test_what_was_not_asked_for_longest_is_forgotten_first(file: Path, tmp_path:
     assert read.count == 4
 
 
-def test_what_is_not_to_be_kept_is_read_again(file: Path) -> None:
+def test_uncacheable_file_is_read_again(file: Path) -> None:
     read = Reads()
     read(file, keeps=False)
     read(file, keeps=False)
     assert read.count == 2
 
 
-def test_a_file_that_is_gone_is_whatever_reading_it_says(file: Path) -> None:
+def test_deleted_file_raises_reader_error(file: Path) -> None:
     read = Reads()
     read(file)
     file.unlink()
@@ -146,7 +146,7 @@ def test_a_file_that_is_gone_is_whatever_reading_it_says(file: Path) -> None:
         read(file)
 
 
-def test_a_state_is_settled_once_the_file_was_left_alone_for_two_seconds() -> None:
+def test_file_is_settled_two_seconds_after_change() -> None:
     state = FileStat(size=1, modified_ns=5, changed_ns=7, inode=1, device=1)
     assert not state.is_settled(7 + 2_000_000_000)
     assert state.is_settled(8 + 2_000_000_000)

@@ -11,7 +11,7 @@ import pytest
 from lamella.files import make_folder, replace_file, write_new_file
 
 
-def test_a_new_file_is_whole_and_takes_no_name_that_is_taken(tmp_path: Path) -> None:
+def test_new_file_is_written_atomically_and_never_overwrites(tmp_path: Path) -> None:
     file = tmp_path / "file"
     write_new_file(file, b"one")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -20,7 +20,7 @@ def test_a_new_file_is_whole_and_takes_no_name_that_is_taken(tmp_path: Path) -> 
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"one")]
 
 
-def test_a_replaced_file_keeps_its_permissions_and_leaves_no_other(tmp_path: Path) -> None:
+def test_replaced_file_keeps_permissions_and_leaves_no_temporary(tmp_path: Path) -> None:
     file = tmp_path / "file"
     write_new_file(file, b"one")
     file.chmod(0o640)
@@ -29,7 +29,7 @@ def test_a_replaced_file_keeps_its_permissions_and_leaves_no_other(tmp_path: Pat
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"two")]
 
 
-def test_what_a_killed_process_left_is_swept_away_and_what_another_writes_now_is_not(tmp_path: Path) -> None:
+def test_leftovers_of_killed_process_are_removed_and_active_ones_kept(tmp_path: Path) -> None:
     old, begun, left, held, other = (tmp_path / f"{name}.tmp" for name in (*(f".lamella-{i}" for i in "abcd"), "mine"))
     for file in (left, held):
         file.write_text("half")
@@ -43,7 +43,7 @@ def test_what_a_killed_process_left_is_swept_away_and_what_another_writes_now_is
     assert sorted(tmp_path.iterdir()) == sorted([begun, held, other])
 
 
-def test_replacing_a_file_sweeps_its_folder(tmp_path: Path) -> None:
+def test_replacing_file_removes_leftovers_in_folder(tmp_path: Path) -> None:
     file = tmp_path / "note.md"
     write_new_file(file, b"one")
     (tmp_path / ".lamella-a.tmp").write_text("half")
@@ -51,7 +51,7 @@ def test_replacing_a_file_sweeps_its_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_file_is_locked_while_it_is_written(tmp_path: Path) -> None:
+def test_temporary_file_is_locked_while_written(tmp_path: Path) -> None:
     """What has a name for a moment is known to be somebody's: many writers sweep one folder, and all succeed."""
     files = [tmp_path / f"{number}.md" for number in range(4)]
     for file in files:

@@ -53,7 +53,7 @@ def test_a_fact_is_found_by_number_id_or_words(book: MemoryFileStore, which: str
 
 
 @pytest.mark.parametrize(("which", "told"), [("9", "No fact"), ("", "No fact"), ("e", "2 facts have these words")])
-def test_a_fact_that_is_not_meant_clearly_stays(book: MemoryFileStore, which: str, told: str) -> None:
+def test_ambiguous_fact_is_not_removed(book: MemoryFileStore, which: str, told: str) -> None:
     for text in ("one", "three"):
         book.add(text)
     with pytest.raises(InvalidOperationError, match=told):
@@ -61,7 +61,7 @@ def test_a_fact_that_is_not_meant_clearly_stays(book: MemoryFileStore, which: st
     assert texts(book) == ["one", "three"]
 
 
-def test_what_is_edited_stays_in_its_place_and_is_the_users(book: MemoryFileStore) -> None:
+def test_edited_fact_keeps_position_and_becomes_users(book: MemoryFileStore) -> None:
     book.add("Owns a boat", kind=FactKind.NOTED)
     book.add("two")
     changed = book.edit("1", "Owns a canoe")
@@ -77,18 +77,18 @@ def test_a_conversation_has_one_line_and_can_be_forgotten(book: MemoryFileStore)
 
 
 @pytest.mark.parametrize("text", ["", " \n", "---", "x" * 501])
-def test_what_is_no_fact_is_refused(book: MemoryFileStore, text: str) -> None:
+def test_invalid_fact_is_refused(book: MemoryFileStore, text: str) -> None:
     with pytest.raises(InvalidOperationError):
         book.add(text)
     assert texts(book) == []
 
 
-def test_a_text_that_is_none_is_refused(book: MemoryFileStore) -> None:
+def test_value_that_is_not_text_is_refused(book: MemoryFileStore) -> None:
     with pytest.raises(InvalidOperationError, match="not a text"):
         book.add(7)  # type: ignore[arg-type]
 
 
-def test_a_full_file_takes_no_more_and_can_still_be_read(book: MemoryFileStore) -> None:
+def test_full_file_accepts_no_more_and_is_readable(book: MemoryFileStore) -> None:
     book.add("one")
     path = book.folder / FACTS_FILE
     path.write_text("- one\n" + "<!-- much -->\n" * (MAX_MEMORY_BYTES // 14 - 1), encoding="utf-8")
@@ -101,9 +101,7 @@ def test_a_full_file_takes_no_more_and_can_still_be_read(book: MemoryFileStore) 
     ("data", "error"),
     [(b"- caf\xe9", SourceUnreadableError), (b"x" * (MAX_MEMORY_BYTES + 1), SourceTooLargeError)],
 )
-def test_a_file_with_odd_content_says_what_is_wrong(
-    book: MemoryFileStore, data: bytes, error: type[LamellaError]
-) -> None:
+def test_invalid_file_content_is_reported(book: MemoryFileStore, data: bytes, error: type[LamellaError]) -> None:
     book.add("one")
     (book.folder / FACTS_FILE).write_bytes(data)
     with pytest.raises(error, match=r"facts\.md"):
@@ -113,7 +111,7 @@ def test_a_file_with_odd_content_says_what_is_wrong(
     assert (book.folder / FACTS_FILE).read_bytes() == data
 
 
-def test_windows_lines_and_a_byte_order_mark_are_read(book: MemoryFileStore) -> None:
+def test_crlf_and_bom_are_accepted(book: MemoryFileStore) -> None:
     book.add("one")
     (book.folder / FACTS_FILE).write_bytes(b"\xef\xbb\xbf- one\r\n- two\r\n")
     assert texts(book) == ["one", "two"]
@@ -127,19 +125,19 @@ def test_a_link_is_not_followed(book: MemoryFileStore, tmp_path: Path) -> None:
         book.read()
 
 
-def test_a_folder_in_the_place_of_a_file_is_told(book: MemoryFileStore) -> None:
+def test_folder_at_file_path_is_reported(book: MemoryFileStore) -> None:
     (book.folder / FACTS_FILE).mkdir(parents=True)
     with pytest.raises(SourceUnreadableError, match=r"facts\.md"):
         book.read()
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_uncreatable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(StoreUnavailableError, match="cannot be written"):
         MemoryFileStore(tmp_path / "file" / "memory").add("one")
 
 
-def test_processes_that_add_at_once_lose_nothing(book: MemoryFileStore) -> None:
+def test_concurrent_processes_lose_no_facts(book: MemoryFileStore) -> None:
     program = (
         "import sys; from pathlib import Path; from lamella.memory import MemoryFileStore\n"
         "book = MemoryFileStore(Path(sys.argv[1]))\n"

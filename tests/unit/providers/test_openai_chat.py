@@ -27,13 +27,13 @@ def split(parts: list[str]) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("text", "thoughts", "words"), CASES)
-def test_a_block_at_the_beginning_is_a_thought_wherever_it_is_cut(text: str, thoughts: str, words: str) -> None:
+def test_leading_think_block_is_reasoning_at_any_split(text: str, thoughts: str, words: str) -> None:
     assert split(list(text)) == (thoughts, words)
     for at in range(len(text) + 1):
         assert split([text[:at], text[at:]]) == (thoughts, words)
 
 
-def test_a_reply_has_its_thoughts_apart() -> None:
+def test_reply_has_separate_reasoning() -> None:
     said = {"role": "assistant", "content": "<think>Hm.</think>\n\nYes."}
     whole = read_reply({"choices": [{"message": said, "finish_reason": "stop"}]})
     streamed = read_events([{"choices": [{"delta": {"content": part}}]} for part in said["content"]])

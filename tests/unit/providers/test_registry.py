@@ -24,7 +24,7 @@ def test_every_name_belongs_to_one_row() -> None:
     assert find_provider_entry("nobody") is None
 
 
-def test_every_form_begins_with_a_name_of_its_row() -> None:
+def test_model_syntax_starts_with_provider_name() -> None:
     assert [
         row.model_syntax
         for row in PROVIDERS
@@ -33,7 +33,7 @@ def test_every_form_begins_with_a_name_of_its_row() -> None:
     assert MODEL_SYNTAXES.split(", ")[:3] == ["local", "gguf:PATH", "anthropic:NAME"]
 
 
-def test_whoever_makes_models_is_found_by_the_name_that_facts_give_him() -> None:
+def test_model_maker_is_found_by_name_in_facts() -> None:
     makers = {profile.provider for row in PROVIDERS for _, profile in row.model_profiles}
     assert sorted(maker for maker in makers if find_provider_entry(maker) is None) == []
     assert all(find_provider_entry(profile.provider) is row for row in PROVIDERS for _, profile in row.model_profiles)
@@ -48,7 +48,7 @@ def test_no_beginning_of_a_models_name_is_known_by_two_rows() -> None:
             ]
 
 
-def test_dialects_are_told_in_the_order_of_the_rows() -> None:
+def test_wire_formats_follow_registry_order() -> None:
     assert [dialect.name for dialect in WIRE_FORMATS] == ["anthropic", "openai", "openai-responses", "gemini"]
     assert KEY_VARIABLES == (
         "ANTHROPIC_API_KEY",
@@ -73,7 +73,7 @@ def test_dialects_are_told_in_the_order_of_the_rows() -> None:
         ("", "m", True, "m"),
     ],
 )
-def test_what_follows_the_colon_is_as_the_form_says(form: str, rest: str, takes: bool, bare: str | None) -> None:  # noqa: FBT001
+def test_model_name_after_colon_follows_syntax(form: str, rest: str, takes: bool, bare: str | None) -> None:  # noqa: FBT001
     row = ProviderEntry(names=("house",), model_syntax=form)
     assert (row.accepts_model_name(rest), row.find_model_name(rest)) == (takes, bare)
 
@@ -86,18 +86,18 @@ def test_places_stay_in_a_models_name() -> None:
     ]
 
 
-def test_the_first_variable_that_is_set_holds_the_key() -> None:
+def test_first_set_variable_is_api_key() -> None:
     row = ProviderEntry(names=("house",), key_variables=("FIRST", "SECOND"))
     assert find_api_key(row, {"FIRST": "", "SECOND": "two"}) == ("SECOND", "two")
     assert find_api_key(row, {"FIRST": "one", "SECOND": "two"}) == ("FIRST", "one")
     assert find_api_key(row, {}) is None
 
 
-def test_models_in_this_process_are_told_from_others() -> None:
+def test_local_models_are_distinguished() -> None:
     there = ("local:big", "gguf:", "anthropic:claude-opus-5-5", "claude-opus-5-5", "")
     assert [model for model in ("local", "gguf:/m.gguf", *there) if is_local_model(model)] == ["local", "gguf:/m.gguf"]
 
 
-def test_only_a_model_that_names_its_server_has_a_key_for_it() -> None:
+def test_only_model_with_server_address_has_server_key() -> None:
     assert server_key_variable("OpenAI-compatible:http://h/v1#m") == "LAMELLA_API_KEY"
     assert [server_key_variable(model) for model in ("openai:gpt-6", "local", "gpt-6", "")] == [None] * 4

@@ -14,7 +14,7 @@ from lamella.providers.script_file import open_script
         ("{}", "the file: Input should be a valid array"),
     ],
 )
-def test_a_script_that_is_none_is_told_where_it_is_not(tmp_path: Path, written: str, told: str) -> None:
+def test_invalid_script_is_reported_with_position(tmp_path: Path, written: str, told: str) -> None:
     file = tmp_path / "script.json"
     file.write_text(written, encoding="utf-8")
     with pytest.raises(SettingError) as refused:

@@ -13,7 +13,7 @@ REQUEST = ask(user("Hello"), model="scripted")
 CALL = ToolCall(id="c", name="search", arguments="{}")
 
 
-def test_lines_are_said_in_order_and_requests_are_kept() -> None:
+def test_scripted_replies_are_given_in_order_and_requests_recorded() -> None:
     provider = ScriptedProvider("One.", ScriptedReply(text="Two.", usage=Usage(plain=5)))
     first, second = (reply_to(provider, REQUEST) for _ in range(2))
     assert (first.text, second.text) == ("One.", "Two.")
@@ -22,7 +22,7 @@ def test_lines_are_said_in_order_and_requests_are_kept() -> None:
     assert provider.requests == [REQUEST, REQUEST]
 
 
-def test_a_line_comes_in_chunks() -> None:
+def test_reply_is_streamed_in_chunks() -> None:
     deltas = collect(ScriptedProvider(ScriptedReply(text="abcde", chunk_size=2)), REQUEST)
     assert [delta.text for delta in deltas if isinstance(delta, TextDelta)] == ["ab", "cd", "e"]
 
@@ -32,7 +32,7 @@ def test_calls_and_reasoning_are_part_of_a_line() -> None:
     assert (reply.reasoning, reply.calls, reply.stop) == ("Hm.", (CALL,), StopReason.TOOL_CALLS)
 
 
-def test_an_error_comes_after_the_text_in_place_of_the_end() -> None:
+def test_error_follows_text_of_reply() -> None:
     provider = ScriptedProvider(
         ScriptedReply(text="Half", error=ProviderOverloadedError("Busy.", hint="Wait.", wait=1.0))
     )
@@ -47,7 +47,7 @@ def test_an_error_comes_after_the_text_in_place_of_the_end() -> None:
     assert seen == [TextDelta(text="Half")]
 
 
-def test_a_script_that_is_over_says_so() -> None:
+def test_exhausted_script_raises_error() -> None:
     provider = ScriptedProvider("One.")
     reply_to(provider, REQUEST)
     for _ in range(2):

@@ -45,7 +45,7 @@ def test_making_a_provider_loads_no_sdk(sdk: str, module: str, name: str) -> Non
 
 
 @pytest.mark.parametrize(("sdk", "module", "name"), PROVIDERS)
-def test_a_missing_sdk_is_named_with_the_extra_that_brings_it(sdk: str, module: str, name: str) -> None:
+def test_missing_sdk_names_its_extra(sdk: str, module: str, name: str) -> None:
     printed = _run(MISSING.format(sdk=sdk, module=module, name=name))
     assert "is not installed" in printed
     assert "pip install" in printed

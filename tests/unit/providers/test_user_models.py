@@ -36,14 +36,14 @@ diagnostics = false
 """
 
 
-def test_a_model_that_nobody_knew_has_what_the_file_says() -> None:
+def test_unknown_model_has_facts_of_file() -> None:
     found = parse_profiles(OWN, name="own.toml").get_model("local:My-Model-7b")
     assert (found.window, found.as_of) == (32_000, "2026-11-16")
     assert found.cache == CacheProfile(name="my-model", granularity=16, lifetime=60)
     assert found.usage == UsageFields(input="prompt_tokens", output="completion_tokens", includes_cached=True)
 
 
-def test_what_an_entry_leaves_out_is_as_it_ships() -> None:
+def test_omitted_facts_use_built_in_values() -> None:
     models = parse_profiles(OWN, name="own.toml")
     shipped, found = BuiltInModels().get_model("claude-opus-5-5"), models.get_model("anthropic:claude-opus-5-5")
     assert (found.read, found.cache.minimum) == (Decimal("0.04"), 256)
@@ -57,7 +57,7 @@ def test_an_entry_can_be_like_another_model() -> None:
     assert (found.provider, found.breakpoints, found.diagnostics) == ("anthropic", 4, False)
 
 
-def test_models_that_the_file_does_not_name_are_as_they_ship() -> None:
+def test_models_not_in_file_are_unchanged() -> None:
     models = parse_profiles(OWN, name="own.toml")
     assert models.get_model("gpt-6-sol") == BuiltInModels().get_model("gpt-6-sol")
     assert models.get_profile("unheard-of") == GENERIC_PROFILE
@@ -90,14 +90,14 @@ def test_every_fact_can_be_given_in_a_file() -> None:
         ("[models]", "models"),
     ],
 )
-def test_a_mistake_is_named_with_its_place(text: str, words: str) -> None:
+def test_invalid_facts_are_reported_with_position(text: str, words: str) -> None:
     with pytest.raises(SettingError) as caught:
         parse_profiles(text, name="own.toml")
     assert words in str(caught.value)
     assert "own.toml" in str(caught.value)
 
 
-def test_a_file_is_read_from_its_path(tmp_path: Path) -> None:
+def test_facts_are_read_from_path(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(OWN, encoding="utf-8")
     assert load_profiles(path).get_model("my-model").window == 32_000

@@ -15,7 +15,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "own" / "index.db"
 
 
-def test_nobody_else_can_read_the_file_and_its_folder(path: Path) -> None:
+def test_index_file_and_folder_are_private(path: Path) -> None:
     with closing(IndexFile(path)) as file:
         with file.write_transaction():
             file.execute("INSERT INTO facts VALUES ('a', 'b')")
@@ -23,7 +23,7 @@ def test_nobody_else_can_read_the_file_and_its_folder(path: Path) -> None:
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_is_written_in_one_block_is_there_whole_or_not_at_all(path: Path) -> None:
+def test_transaction_is_written_completely_or_not_at_all(path: Path) -> None:
     with closing(IndexFile(path)) as file:
         with suppress(ZeroDivisionError), file.write_transaction():
             file.execute("INSERT INTO facts VALUES ('half', 'x')")
@@ -32,7 +32,7 @@ def test_what_is_written_in_one_block_is_there_whole_or_not_at_all(path: Path) -
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all", b"SQLite format 3\0" + b"\xff" * 5_000])
-def test_a_file_that_is_no_database_is_replaced(path: Path, content: bytes) -> None:
+def test_invalid_file_is_replaced(path: Path, content: bytes) -> None:
     path.parent.mkdir()
     path.write_bytes(content)
     with closing(IndexFile(path)) as file:
@@ -41,7 +41,7 @@ def test_a_file_that_is_no_database_is_replaced(path: Path, content: bytes) -> N
     assert is_intact(path)
 
 
-def test_an_index_of_another_version_is_made_anew_and_one_of_this_version_stays(path: Path) -> None:
+def test_other_version_is_rebuilt_and_same_version_kept(path: Path) -> None:
     with closing(IndexFile(path)) as file, file.write_transaction():
         file.execute("INSERT INTO facts VALUES ('kept', 'x')")
     with closing(IndexFile(path)) as file:
@@ -53,7 +53,7 @@ def test_an_index_of_another_version_is_made_anew_and_one_of_this_version_stays(
         assert file.execute("SELECT value FROM facts WHERE name = 'kept'") == []
 
 
-def test_tables_of_somebody_else_make_it_no_index(path: Path) -> None:
+def test_foreign_tables_are_replaced(path: Path) -> None:
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE theirs (a)")
@@ -62,14 +62,14 @@ def test_tables_of_somebody_else_make_it_no_index(path: Path) -> None:
         assert file.execute("SELECT count(*) FROM notes") == [(0,)]
 
 
-def test_a_writer_that_waits_too_long_is_told_so(path: Path) -> None:
+def test_writer_waiting_too_long_gets_error(path: Path) -> None:
     with closing(IndexFile(path)) as one, closing(IndexFile(path, timeout=0.05)) as other, one.write_transaction():
         with pytest.raises(IndexUnavailableError, match="locked") as caught, other.write_transaction():
             pass
         assert "index_folder" in caught.value.hint
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_uncreatable_folder_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(IndexUnavailableError):
         IndexFile(tmp_path / "file" / "index.db")
@@ -83,7 +83,7 @@ def test_the_words_of_a_batch_are_written_as_one_segment(path: Path) -> None:
         assert file.execute("SELECT count(DISTINCT segid) FROM chunks_idx") == [(1,)]
 
 
-def test_what_one_batch_wrote_is_not_written_again_by_those_that_follow(path: Path) -> None:
+def test_later_batches_do_not_rewrite_earlier_ones(path: Path) -> None:
     insert = "INSERT INTO chunks (rowid, body) VALUES (?, ?)"
     with closing(IndexFile(path)) as file:
         for batch in range(7):

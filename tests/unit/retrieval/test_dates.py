@@ -71,11 +71,11 @@ def test_words_of_time_are_days(text: str, start: str, end: str) -> None:
         "in 12 steps",
     ],
 )
-def test_what_only_looks_like_a_time_stays_words(text: str) -> None:
+def test_text_resembling_date_stays_words(text: str) -> None:
     assert parse_day_range(text, today=TODAY) == (None, text)
 
 
-def test_the_rest_of_a_question_is_left() -> None:
+def test_rest_of_query_is_returned() -> None:
     span, rest = parse_day_range("what did we decide last week about beans", today=TODAY)
     assert span is not None
     assert span.words == "last week"
@@ -97,12 +97,12 @@ def test_the_first_month_of_a_year_follows_the_last_of_another() -> None:
         ("2026-12", "2026-12-01", "2027-01-01"),
     ],
 )
-def test_a_note_may_be_named_by_its_day_week_or_month(stem: str, start: str, end: str) -> None:
+def test_note_name_may_be_day_week_or_month(stem: str, start: str, end: str) -> None:
     found = parse_days_in_name(stem)
     assert found is not None
     assert (found.start.isoformat(), found.end.isoformat()) == (start, end)
 
 
 @pytest.mark.parametrize("stem", ["", "beans", "99999999", "2026-02-30", "v2026-03 draft", "2026-W60"])
-def test_other_names_say_no_day(stem: str) -> None:
+def test_other_names_have_no_date(stem: str) -> None:
     assert parse_days_in_name(stem) is None

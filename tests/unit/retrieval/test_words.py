@@ -30,12 +30,12 @@ def test_a_text_is_found_by_parts_of_names_and_by_pairs_of_characters(text: str,
     assert extra_search_words(text) == parts
 
 
-def test_an_indonesian_text_is_found_by_the_stems_of_its_words() -> None:
+def test_indonesian_text_is_found_by_stems() -> None:
     assert extra_search_words("makanan dimakan", is_indonesian_text=True) == "makan makan"
     assert extra_search_words("makanan dimakan") == ""
 
 
-def test_the_language_of_a_text_is_told_by_its_small_words() -> None:
+def test_language_is_detected_by_stop_words() -> None:
     assert is_indonesian(INDONESIAN)
     assert not is_indonesian("The plan of the team is that all of it is done, dan and yang are names.")
     assert not is_indonesian("")
@@ -67,7 +67,7 @@ def test_a_question_asks_for_words_their_parts_and_their_stems() -> None:
 
 
 @pytest.mark.parametrize("word", ["running", "policies", "Declarative", "café", "happiness", "skies", "generalization"])
-def test_a_stem_is_the_one_that_sqlite_makes(word: str) -> None:
+def test_stem_equals_that_of_sqlite(word: str) -> None:
     with closing(sqlite3.connect(":memory:")) as database:
         database.execute(f"CREATE VIRTUAL TABLE one USING fts5(text, tokenize = '{TOKENIZER}')")
         database.execute("CREATE VIRTUAL TABLE terms USING fts5vocab(one, row)")

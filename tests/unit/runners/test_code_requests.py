@@ -30,18 +30,18 @@ def test_a_request_of_the_documented_shape_is_read_whole() -> None:
     assert ignored == IGNORED_FIELDS
 
 
-def test_what_a_client_may_not_say_is_in_nothing_that_was_read() -> None:
+def test_ignored_client_fields_are_not_parsed() -> None:
     assert "secret" not in repr(parse_code_question(WHOLE))
     odd = {**WHOLE, "apiKey": {"any": ["shape"]}, "userId": None, "isPremium": "perhaps"}
     assert parse_code_question(odd)[0] == parse_code_question(WHOLE)[0]
 
 
-def test_what_is_null_is_as_if_it_had_not_been_sent() -> None:
+def test_null_equals_missing_field() -> None:
     nothing = dict.fromkeys(("messages", "codeSnippet", "useTemplate", "model", "chatState", "kind", "conversation"))
     assert parse_code_question({"prompt": "x", **nothing})[0] == parse_code_question({"prompt": "x"})[0]
 
 
-def test_a_request_may_name_its_kind() -> None:
+def test_request_may_name_its_task() -> None:
     assert parse_code_question({"prompt": "x", "kind": "fix"})[0].task is CodeTask.FIX
     assert parse_code_question({"prompt": "x", "isCodebaseAnalysis": True})[0].task is CodeTask.CODEBASE
     assert (
@@ -58,7 +58,7 @@ def test_a_request_may_name_its_kind() -> None:
         [{"path": "a.py", "content": "x = 1"}, {"path": "b.py", "content": ""}],
     ],
 )
-def test_files_come_with_their_contents_in_either_shape(sent: object) -> None:
+def test_files_are_accepted_in_both_shapes(sent: object) -> None:
     body = {"prompt": "Who?", "isCodebaseAnalysis": True, "codebase": sent, "filterMaxTokensCount": 500}
     assert parse_code_question(body)[1] == FileRequest(FILES, "Who?", 500, None)
     asked = {"codebase": sent, "question": "Who?", "filterType": "regularFilter", "model": "m", "userId": 7}
@@ -83,7 +83,7 @@ def test_files_come_with_their_contents_in_either_shape(sent: object) -> None:
         ({"conversation": 7}, "conversation is"),
     ],
 )
-def test_what_a_solution_does_not_take_is_refused_without_what_it_holds(more: dict[str, object], what: str) -> None:
+def test_invalid_solution_request_is_refused_without_content(more: dict[str, object], what: str) -> None:
     with pytest.raises(LamellaError, match=what) as caught:
         parse_code_question({**WHOLE, **more})
     assert caught.value.hint
@@ -105,7 +105,7 @@ def test_what_a_solution_does_not_take_is_refused_without_what_it_holds(more: di
         ({"question": "x", "codebase": FILES, "files": {}}, "Nothing is called files"),
     ],
 )
-def test_what_a_filter_does_not_take_is_refused(body: object, what: str) -> None:
+def test_invalid_filter_request_is_refused(body: object, what: str) -> None:
     with pytest.raises(LamellaError, match=what) as caught:
         parse_filter_request(body)
     assert caught.value.hint

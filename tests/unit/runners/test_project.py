@@ -8,7 +8,7 @@ def folder(*paths: str, at: float = 10.0, **further: object) -> ProjectFolder:
     return ProjectFolder(name="garden", sources=dict.fromkeys(paths, at), folders={".": at}, **further)  # type: ignore[arg-type]
 
 
-def test_a_folder_without_sources_says_so() -> None:
+def test_project_without_sources_says_so() -> None:
     assert render_project(folder()).endswith("It has no sources yet.")
 
 
@@ -20,18 +20,18 @@ def test_as_many_as_are_listed_are_not_counted() -> None:
     assert "more" not in render_project(folder(*(f"{number}.md" for number in range(MAX_LISTED_SOURCES))))
 
 
-def test_what_changed_after_a_time_is_told_and_what_did_before_is_not() -> None:
+def test_only_later_source_changes_are_described() -> None:
     now = folder("a.md", "b.md", at=10.0)
     assert describe_source_changes(render_project(now), now, since=20.0) == ""
     assert describe_source_changes(render_project(now), now, since=5.0).endswith("New or changed: a.md, b.md.")
 
 
-def test_a_line_of_the_instructions_is_no_source_that_went_away() -> None:
+def test_line_of_instructions_is_not_removed_source() -> None:
     now = folder("a.md", instructions="Rules:\n- be brief", at=10.0)
     assert render_project_header(now) in render_project(now)
     assert describe_source_changes(render_project(now), now, since=5.0).endswith("New or changed: a.md.")
 
 
-def test_of_many_changes_some_are_named_and_the_rest_is_counted() -> None:
+def test_many_changes_are_truncated_with_count() -> None:
     now = folder(*(f"{number:02}.md" for number in range(25)))
     assert describe_source_changes(render_project(now), now, since=0.0).endswith("19.md, and 5 more.")

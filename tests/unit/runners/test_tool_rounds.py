@@ -29,7 +29,7 @@ def search(query: str, tool: str = "search", more: str = "") -> ToolSearch:
         ("?!", "beans", False),
     ],
 )
-def test_two_searches_are_one_if_six_in_ten_of_their_words_are_the_same(one: str, other: str, *, same: bool) -> None:
+def test_searches_sharing_six_in_ten_words_are_repeats(one: str, other: str, *, same: bool) -> None:
     assert search(one).repeats(search(other)) is same
     assert search(other).repeats(search(one)) is same
 
@@ -41,11 +41,11 @@ def test_another_tool_or_another_folder_is_another_search() -> None:
 
 
 @pytest.mark.parametrize("arguments", ["", "{", "[]", '{"query": 7}', '{"words": "beans"}', '"beans"', "null"])
-def test_a_call_that_says_no_words_is_no_search(arguments: str) -> None:
+def test_call_without_words_is_no_search(arguments: str) -> None:
     assert find_search(ToolCall(id="c", name="search", arguments=arguments), SEARCHING) is None
 
 
-def test_a_tool_searches_if_it_takes_a_text_called_query() -> None:
+def test_tool_with_query_text_is_search_tool() -> None:
     def tool(name: str, properties: object) -> Tool:
         return Tool(name=name, parameters={"type": "object", "properties": properties})
 

@@ -15,7 +15,7 @@ CALL = ModelCall(
 )
 
 
-def test_an_answer_has_the_documented_fields_and_its_call_as_in_the_ledger() -> None:
+def test_answer_json_has_documented_fields_and_call() -> None:
     turn = Conversation(conversation_key="demo").ask("What grows here?")
     body = answer_to_json(turn, "Beans.", CALL, conversation_key="demo")
     assert as_json(body) == {
@@ -28,5 +28,5 @@ def test_an_answer_has_the_documented_fields_and_its_call_as_in_the_ledger() -> 
     }
 
 
-def test_an_answer_that_is_not_kept_names_no_conversation() -> None:
+def test_unstored_answer_names_no_conversation() -> None:
     assert answer_to_json(Conversation().ask("Hi"), "", CALL, conversation_key=None).conversation is None

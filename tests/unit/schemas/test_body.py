@@ -6,7 +6,7 @@ from lamella.errors import UsageError
 from lamella.schemas.body import error_to_json
 
 
-def test_an_error_is_its_code_its_message_and_its_hint_as_a_face_words_them() -> None:
+def test_error_json_has_code_message_and_worded_hint() -> None:
     error = UsageError("Wrong.", hint="Do right.")
     assert as_json(error_to_json(error)) == {"error": {"code": error.code, "message": "Wrong.", "hint": "Do right."}}
     worded = error_to_json(error, message="", hint="Do ***.")

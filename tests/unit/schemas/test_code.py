@@ -24,7 +24,7 @@ FLAGS = {
 }
 
 
-def test_a_solution_has_the_documented_names_and_says_what_was_ignored() -> None:
+def test_solution_json_has_documented_names_and_ignored_fields() -> None:
     body = as_json(solution_to_json(SOLUTION))
     assert (body["data"], body["tokensUsed"], body["chatState"]) == ("so", 47, FLAGS)
     assert body["chatHistory"] == [{"role": "user", "content": "why"}, {"role": "assistant", "content": "so"}]
@@ -32,14 +32,14 @@ def test_a_solution_has_the_documented_names_and_says_what_was_ignored() -> None
     assert str(body["ignoredBecause"]).startswith("apiKey is ignored, and neither stored nor logged")
 
 
-def test_nothing_is_said_of_what_was_not_sent() -> None:
+def test_ignored_fields_are_omitted_if_none_was_sent() -> None:
     body = as_json(solution_to_json(replace(SOLUTION, ignored=())))
     assert (body["ignored"], "ignoredBecause" in body) == ([], False)
     several = solution_to_json(replace(SOLUTION, ignored=("userId", "isPremium")))
     assert "userId, isPremium are ignored" in str(several.ignored_because)
 
 
-def test_a_filter_gives_contents_and_never_more_than_its_budget() -> None:
+def test_filter_json_has_contents_within_budget() -> None:
     files = {
         f"{name}.py": f"def {name}():\n    return {number}\n" for number, name in enumerate(("water", "dig", "sow"))
     }

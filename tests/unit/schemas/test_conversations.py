@@ -6,7 +6,7 @@ from lamella.ports import ConversationSummary, StoreStats
 from lamella.schemas.conversations import conversations_to_json, stats_to_json
 
 
-def test_every_count_of_a_store_has_its_name() -> None:
+def test_stats_json_names_every_count() -> None:
     stats = StoreStats(schema=3, conversations=5, erased=1, events=40, contents=9, content_bytes=1_024)
     assert as_json(stats_to_json(stats)) == {
         "lamella": 1,
@@ -19,7 +19,7 @@ def test_every_count_of_a_store_has_its_name() -> None:
     }
 
 
-def test_a_conversation_in_a_list_has_its_name_title_times_and_size() -> None:
+def test_conversation_json_has_name_title_times_and_size() -> None:
     listed = ConversationSummary(
         conversation="k1", name="garden", title="Beans", created="2026-03-01", updated="2026-03-02", version=7
     )

@@ -8,7 +8,7 @@ from lamella import Conversation, Note
 from lamella.schemas.library import ArtifactJson, commands_to_json, cost_difference, estimated_cost, library_to_json
 
 
-def test_every_field_of_an_artifact_is_documented_and_those_that_were_promised_are_there() -> None:
+def test_library_json_fields_are_documented_and_complete() -> None:
     chat = Conversation(model="openai:gpt-5")
     chat.ask("One.", attach=[Note(path="a.md", text="Alpha.")])
     chat.reply("Yes.")
@@ -20,7 +20,7 @@ def test_every_field_of_an_artifact_is_documented_and_those_that_were_promised_a
     assert list(artifacts[0]) == names(doc("reference/json-output.md"), under="ArtifactJson")
 
 
-def test_a_command_tells_what_the_next_request_takes_more_and_costs_more() -> None:
+def test_library_command_json_has_extra_tokens_and_cost() -> None:
     chat = Conversation(model="openai:gpt-5")
     before = chat.preview()
     waits = chat.attach(Note(path="a.md", text="Alpha."))
@@ -31,7 +31,7 @@ def test_a_command_tells_what_the_next_request_takes_more_and_costs_more() -> No
     assert [one.id for one in body.waiting.attach] == ["a.md"]
 
 
-def test_without_a_known_price_there_is_no_amount() -> None:
+def test_unknown_price_gives_no_amount() -> None:
     chat = Conversation()
     turn = chat.preview()
     assert (estimated_cost(turn), cost_difference(turn, turn)) == (None, None)

@@ -36,7 +36,7 @@ ANSWER = MessageNode(event=ReplyEvent(id="a1", parent="q1", text="Beans."), at="
 TURN = TurnRecord(message=ASKED, reply=ANSWER)
 
 
-def test_a_turn_as_it_was_said_names_once_what_came_with_it() -> None:
+def test_turn_json_lists_attachments_once() -> None:
     (turn,) = turns_to_json([TURN], {}, [()])
     assert as_json(turn) == {
         "message": "q1",
@@ -49,13 +49,13 @@ def test_a_turn_as_it_was_said_names_once_what_came_with_it() -> None:
     }
 
 
-def test_a_question_that_waits_has_no_reply() -> None:
+def test_pending_question_json_has_no_reply() -> None:
     question = MessageNode(event=MessageEvent(id="q1", parent="", text="What grows?"))
     (said,) = turns_to_json([TurnRecord(message=question, reply=None)], {}, [()])
     assert (said.reply, list(said.attached)) == (None, [])
 
 
-def test_a_branch_is_its_last_message_its_length_and_its_last_turn() -> None:
+def test_branch_json_has_last_message_length_and_turn() -> None:
     body = as_json(branch_to_json("a1", [TURN, TURN], active=True))
     last = body.pop("last")
     assert body == {"branch": "a1", "active": True, "turns": 2}
@@ -68,7 +68,7 @@ def test_a_branch_is_its_last_message_its_length_and_its_last_turn() -> None:
     }
 
 
-def test_an_output_that_was_erased_says_so_though_the_same_content_came_again() -> None:
+def test_erased_output_is_marked_despite_equal_content() -> None:
     made = StoredRound(
         text="",
         calls=(StoredToolCall(id="c1", name="look", arguments="{}"),),
@@ -81,7 +81,7 @@ def test_an_output_that_was_erased_says_so_though_the_same_content_came_again() 
     assert [call.output for call in body.calls] == [ERASED_OUTPUT]
 
 
-def test_a_turn_of_a_branch_has_what_the_numbers_in_its_reply_point_to() -> None:
+def test_turn_json_has_sources_of_reply() -> None:
     source = Citation(number=1, id="garden.md", title="garden", path="garden.md", place="Beds", text="Beans.")
     (turn,) = turns_to_json([TURN], {}, [[source]])
     assert as_json(turn)["sources"] == [

@@ -30,7 +30,7 @@ def as_before() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("as_before")
-def test_what_a_worker_has_at_its_start_is_never_looked_through_for_garbage() -> None:
+def test_worker_startup_objects_are_excluded_from_garbage_collection() -> None:
     app = make_worker_app(ServerOptions(store="memory:", model="scripted:none"))
     assert gc.get_freeze_count() > 0
     assert not any(one is app for one in gc.get_objects())

@@ -31,7 +31,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("variable", "text", "read"), READ.values(), ids=READ)
-def test_a_variable_is_read_as_the_type_of_its_setting(
+def test_variable_is_parsed_by_type_of_setting(
     monkeypatch: pytest.MonkeyPatch, variable: str, text: str, read: dict[str, object]
 ) -> None:
     # Every test has one of its own.
@@ -41,7 +41,7 @@ def test_a_variable_is_read_as_the_type_of_its_setting(
 
 
 @pytest.mark.parametrize(("variable", "text", "told"), REFUSED.values(), ids=REFUSED)
-def test_a_variable_of_another_type_is_refused_by_its_name(
+def test_invalid_variable_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, variable: str, text: str, told: str
 ) -> None:
     monkeypatch.setenv(variable, text)

@@ -17,7 +17,7 @@ def _add(book: AccessTokenFile, name: str = "laptop") -> str:
     return book.add(name, owner="ana", scope=AccessScope.CHAT, since="2026-11-17")
 
 
-def test_a_token_is_known_by_what_it_hashes_to_and_stands_nowhere(book: AccessTokenFile) -> None:
+def test_token_is_stored_as_hash_only(book: AccessTokenFile) -> None:
     token = _add(book)
     assert token.startswith(TOKEN_PREFIX)
     assert token.removeprefix(TOKEN_PREFIX) not in book.path.read_text(encoding="utf-8")
@@ -28,12 +28,12 @@ def test_a_token_is_known_by_what_it_hashes_to_and_stands_nowhere(book: AccessTo
     assert book.find_by_token("\ud800") is None
 
 
-def test_the_file_is_read_by_nobody_else(book: AccessTokenFile) -> None:
+def test_token_file_is_private(book: AccessTokenFile) -> None:
     _add(book)
     assert book.path.stat().st_mode & 0o077 == 0
 
 
-def test_a_token_that_was_taken_back_is_unknown_at_once_also_to_who_read_the_file_before(book: AccessTokenFile) -> None:
+def test_revoked_token_is_unknown_at_once(book: AccessTokenFile) -> None:
     token, other = _add(book), AccessTokenFile(book.path)
     assert other.find_by_token(token) is not None
     assert book.remove("laptop")
@@ -48,7 +48,7 @@ def test_no_two_tokens_are_the_same_and_no_two_have_one_name(book: AccessTokenFi
 
 
 @pytest.mark.parametrize("name", ["Ana", "a/b", "", "../x", "a" * 64, "~ana", "a b", "a\n"])
-def test_a_name_that_could_be_taken_for_something_else_is_refused(book: AccessTokenFile, name: str) -> None:
+def test_ambiguous_token_name_is_refused(book: AccessTokenFile, name: str) -> None:
     if name:
         with pytest.raises(SettingError, match="is no name of a token"):
             book.add("ok", owner=name, scope=AccessScope.READ, since="2026-11-17")
@@ -56,14 +56,14 @@ def test_a_name_that_could_be_taken_for_something_else_is_refused(book: AccessTo
         book.add(name or " ", owner="", scope=AccessScope.READ, since="2026-11-17")
 
 
-def test_a_file_that_cannot_be_read_lets_nobody_in_and_says_so(book: AccessTokenFile) -> None:
+def test_unreadable_token_file_grants_no_access(book: AccessTokenFile) -> None:
     assert book.find_by_token("anything") is None
     book.path.write_text("{", encoding="utf-8")
     with pytest.raises(SettingError, match="cannot be read"):
         book.find_by_token("anything")
 
 
-def test_each_scope_covers_those_before_it() -> None:
+def test_scope_includes_lower_ones() -> None:
     read, chat, admin = AccessScope
     assert [one.includes(chat) for one in (read, chat, admin)] == [False, True, True]
     assert admin.includes(read)

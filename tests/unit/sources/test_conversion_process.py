@@ -12,18 +12,18 @@ from lamella.sources.conversion_process import Converter, extra_not_installed_er
 from lamella.sources.converters import ConversionLimits, FileFormat
 
 
-def test_a_text_comes_back_from_the_child() -> None:
+def test_converted_text_is_returned_from_child_process() -> None:
     found = Converter().convert(FileFormat.PDF, make_pdf(["Words."]), name="a.pdf")
     assert found.text.startswith("## Page 1\n\nWords.")
 
 
-def test_a_fault_calls_the_file_by_its_name_and_says_what_to_do() -> None:
+def test_conversion_error_names_file_with_hint() -> None:
     with pytest.raises(SourceUnreadableError, match=r"deep/a\.pdf is a broken PDF") as caught:
         Converter().convert(FileFormat.PDF, b"%PDF-1.4 no", name="deep/a.pdf")
     assert "Save it anew" in caught.value.hint
 
 
-def test_what_takes_too_long_is_ended() -> None:
+def test_slow_conversion_is_ended() -> None:
     begun = monotonic()
     # No page is slow on every machine: this child never ends.
     converter = Converter(ConversionLimits(seconds=0.2), worker="tests.endless_process")
@@ -32,7 +32,7 @@ def test_what_takes_too_long_is_ended() -> None:
     assert monotonic() - begun < 30
 
 
-def test_what_takes_too_much_memory_is_ended() -> None:
+def test_conversion_using_too_much_memory_is_ended() -> None:
     sparse = make_zip(dict(_sparse_workbook()))
     with pytest.raises(SourceTooLargeError, match=r"more than 400,000,000 bytes of memory"):
         Converter(ConversionLimits(memory=400_000_000)).convert(FileFormat.SHEETS, sparse, name="wide.xlsx")
@@ -53,7 +53,7 @@ def _sparse_workbook() -> list[tuple[str, str | bytes]]:
     return [(name, sheet if name.endswith("sheet1.xml") else content) for name, content in parts]
 
 
-def test_the_child_imports_nothing_from_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_process_does_not_import_from_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "json.py").write_text("raise SystemExit('taken over')", encoding="utf-8")
     (tmp_path / "pypdfium2.py").write_text("raise SystemExit('taken over')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -66,7 +66,7 @@ def test_a_version_names_the_package_that_decides_the_text() -> None:
     assert Converter().version(FileFormat.PDF).startswith("pdf-1-pypdfium2-")
 
 
-def test_a_missing_package_is_told_with_its_extra() -> None:
+def test_missing_package_names_its_extra() -> None:
     error: LamellaError = extra_not_installed_error("mammoth", "documents")
     assert isinstance(error, ExtraNotInstalledError)
     assert "mammoth" in error.message

@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
         yield tmp_path
 
 
-def test_a_file_in_a_vault_is_left_to_be_read_with_each_turn(folder: Path) -> None:
+def test_vault_file_is_attached_by_path_for_each_turn(folder: Path) -> None:
     files = AttachmentResolver(folder / "notes")
     assert files.resolve("plan.md") == [Note(path="plan.md")]
     assert files.resolve("run.py") == [Code(path="run.py")]
@@ -47,7 +47,7 @@ def test_a_path_that_a_shell_completed_means_the_file_in_the_vault(folder: Path,
     assert AttachmentResolver(Path("notes")).resolve(str(folder / "notes" / "plan.md")) == [Note(path="plan.md")]
 
 
-def test_without_a_vault_files_are_read_at_once_under_the_path_that_was_typed(folder: Path) -> None:
+def test_file_without_vault_is_read_at_once(folder: Path) -> None:
     files = AttachmentResolver(None)
     assert files.resolve("notes/plan.md") == [Note(path="notes/plan.md", text="# Plan\none\ntwo\n")]
     assert files.resolve(f"{folder}/notes/run.py") == [Code(path=f"{folder}/notes/run.py", text="print(1)\n")]
@@ -66,13 +66,13 @@ def test_lines_of_a_file_are_a_selection(folder: Path, vault: Path | None) -> No
     assert files.resolve(f"{path}:1") == [Selection(path=path, lines=(1, 1), text="# Plan")]
 
 
-def test_a_file_whose_name_looks_like_lines_is_that_file(folder: Path) -> None:
+def test_file_name_resembling_line_range_is_that_file(folder: Path) -> None:
     (folder / "log:10-20").write_text("# Log\n", encoding="utf-8")
     assert AttachmentResolver(None).resolve("log:10-20") == [Note(path="log:10-20", text="# Log\n")]
 
 
 @pytest.mark.parametrize("lines", ["0-1", "3-2", "1-9", "9"])
-def test_lines_that_are_not_there_are_refused(folder: Path, lines: str) -> None:
+def test_missing_lines_are_refused(folder: Path, lines: str) -> None:
     with pytest.raises(ArtifactError, match=r"plan\.md has 3 lines"):
         AttachmentResolver(None).select_lines(f"notes/plan.md:{lines}")
 
@@ -83,7 +83,7 @@ def test_a_selection_without_lines_is_refused() -> None:
 
 
 @pytest.mark.parametrize("vault", [None, Path("notes")])
-def test_what_is_not_there_is_refused(folder: Path, vault: Path | None) -> None:
+def test_missing_file_is_refused(folder: Path, vault: Path | None) -> None:
     with pytest.raises(SourceNotFoundError, match=r"There is no file gone\.md"):
         AttachmentResolver(vault).resolve("gone.md")
     with pytest.raises(SourceNotFoundError, match=r"There is no file gone\.md"):
@@ -96,7 +96,7 @@ def test_a_blank_name_is_refused(folder: Path, name: str) -> None:
         AttachmentResolver(folder).resolve(name)
 
 
-def test_a_file_that_has_to_be_converted_needs_what_converts(folder: Path) -> None:
+def test_convertible_file_needs_converter(folder: Path) -> None:
     (folder / "paper.pdf").write_bytes(b"%PDF-1.7")
     with pytest.raises(NotAvailableError):
         AttachmentResolver(None).resolve("paper.pdf")
@@ -111,7 +111,7 @@ def test_a_file_that_has_to_be_converted_needs_what_converts(folder: Path) -> No
         ("@https://youtu.be/b4yT1de5_-x!", YouTube(url="https://youtu.be/b4yT1de5_-x")),
     ],
 )
-def test_a_page_that_a_message_names_is_attached_and_not_fetched_yet(text: str, attached: Attachment) -> None:
+def test_mentioned_page_is_attached_and_not_fetched_yet(text: str, attached: Attachment) -> None:
     (outcome,) = AttachmentResolver(None).resolve_mentions(text)
     assert outcome.attachments == (attached,)
     assert isinstance(attached, Url | YouTube)
@@ -120,7 +120,7 @@ def test_a_page_that_a_message_names_is_attached_and_not_fetched_yet(text: str, 
 
 
 @pytest.mark.parametrize("text", ["https://example.org/x", "me@https://example.org", "`@https://example.org`"])
-def test_an_address_that_is_only_spoken_of_attaches_nothing(text: str) -> None:
+def test_discussed_url_is_not_attached(text: str) -> None:
     assert AttachmentResolver(None).resolve_mentions(text) == []
 
 
@@ -170,12 +170,12 @@ def vault(folder: Path) -> Path:
         ("{[[plan]]} is a template; a[[0]], [[1, 2]] and [[ -f plan.md ]] are code", []),
     ],
 )
-def test_a_message_names_what_it_attaches(vault: Path, text: str, found: list[str]) -> None:
+def test_mentions_are_resolved_to_attachments(vault: Path, text: str, found: list[str]) -> None:
     assert list(dict.fromkeys(paths(vault, text))) == list(dict.fromkeys(found))
     assert all(attached for _, attached, _ in resolved(vault, text))
 
 
-def test_lines_headings_folders_and_tags_are_told_as_what_they_are(vault: Path) -> None:
+def test_lines_headings_folders_and_tags_are_resolved(vault: Path) -> None:
     assert resolved(vault, "@plan.md @plan.md:2-3 @plan:1 @Costs#In-June @deep/ @#garden") == [
         ("@plan.md", True, "plan.md"),
         ("@plan.md:2-3", True, "plan.md, lines 2 to 3"),
@@ -217,7 +217,7 @@ def test_lines_headings_folders_and_tags_are_told_as_what_they_are(vault: Path) 
         ("@empty/", "The folder empty/ holds no notes. Name a file in it by its path."),
     ],
 )
-def test_what_a_message_names_and_is_not_there_is_told_with_what_may_be_meant(vault: Path, text: str, why: str) -> None:
+def test_unresolved_mention_suggests_similar_name(vault: Path, text: str, why: str) -> None:
     (vault / "empty").mkdir()
     ((_, attached, said),) = resolved(vault, text)
     assert (attached, said) == (False, why)
@@ -239,9 +239,7 @@ def test_what_a_message_names_and_is_not_there_is_told_with_what_may_be_meant(va
         ("@www.example.org", "www.example.org is no file. A page is named by an address with http"),
     ],
 )
-def test_what_can_only_be_a_path_or_an_address_is_told_although_it_leads_nowhere_here(
-    vault: Path, text: str, why: str
-) -> None:
+def test_path_or_url_without_target_is_reported(vault: Path, text: str, why: str) -> None:
     ((_, attached, said),) = resolved(vault, text)
     assert not attached
     assert said.startswith(why)
@@ -257,7 +255,7 @@ def test_a_folder_of_numbers_is_one_like_any_other(vault: Path) -> None:
     ]
 
 
-def test_names_and_addresses_are_no_paths(vault: Path) -> None:
+def test_names_and_email_addresses_are_not_mentions(vault: Path) -> None:
     assert (
         resolved(vault, "me@plna.md, @alice, @jo.smith, @example.com, @types/node, @v1.2, @.md, @#12 and a lone @")
         == []
@@ -267,7 +265,7 @@ def test_names_and_addresses_are_no_paths(vault: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../secret.md", "deep/../../secret.md", "out.md", "out/secret.md", "../gone.md"])
-def test_nothing_outside_the_vault_is_attached_or_looked_at(vault: Path, folder: Path, name: str) -> None:
+def test_file_outside_vault_is_not_attached(vault: Path, folder: Path, name: str) -> None:
     (folder / "secret.md").write_text("# Secret\n", encoding="utf-8")
     (folder / "beyond").mkdir()
     (folder / "beyond" / "secret.md").write_text("# Secret\n", encoding="utf-8")
@@ -295,9 +293,7 @@ def test_without_a_vault_names_lead_from_the_current_folder(folder: Path, monkey
     ]
 
 
-def test_a_word_brings_no_folder_along_that_may_hold_all_of_a_disk(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bare_dot_or_root_attaches_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder / "notes")
     for name in ("..", "../", "./", "/"):
         why = f"{name} holds the current folder. Name a folder in it, or have it as a vault with vault=…."
@@ -315,7 +311,7 @@ def test_a_folder_that_cannot_be_looked_into_makes_no_name_an_error(vault: Path)
         (vault / "locked").chmod(0o700)
 
 
-def test_paths_are_completed_from_the_vault_by_any_part_and_from_the_folder_by_their_beginning(folder: Path) -> None:
+def test_paths_are_completed_from_vault_or_working_folder(folder: Path) -> None:
     assert AttachmentResolver(folder / "notes").complete_path("PLAN") == ["deep/old plan.md", "plan.md"]
     assert AttachmentResolver(None).complete_path("no") == ["notes/"]
     assert AttachmentResolver(None).complete_path("notes/") == [
@@ -329,7 +325,7 @@ def test_paths_are_completed_from_the_vault_by_any_part_and_from_the_folder_by_t
 
 
 @pytest.mark.parametrize("name", ["pipe.md", "pipe", "gone.md"])
-def test_what_is_listed_by_its_name_and_is_no_file_attaches_nothing_and_says_why(folder: Path, name: str) -> None:
+def test_special_file_attaches_nothing_with_reason(folder: Path, name: str) -> None:
     os.mkfifo(folder / "notes" / "pipe.md")
     (folder / "notes" / "gone.md").symlink_to("nowhere.md")
     (outcome,) = AttachmentResolver(folder / "notes").resolve_mentions(f"What is in @{name}?")
@@ -340,7 +336,7 @@ def test_what_is_listed_by_its_name_and_is_no_file_attaches_nothing_and_says_why
         AttachmentResolver(folder / "notes").resolve(name)
 
 
-def test_what_cannot_be_read_is_an_error_before_anything_is_called_attached(folder: Path) -> None:
+def test_unreadable_file_is_error_before_attaching(folder: Path) -> None:
     (folder / "notes" / "latin.md").write_bytes("café".encode("latin-1"))
     with pytest.raises(SourceUnreadableError, match="is not UTF-8"):
         AttachmentResolver(folder / "notes").resolve_mentions("What is in @latin.md?")
@@ -357,9 +353,7 @@ def test_directive_attaches_no_folder_of_that_name(folder: Path, monkeypatch: py
     assert resolved(None, text) == resolved(folder, text) == []
 
 
-def test_folder_with_the_name_of_a_directive_is_attached_with_a_slash_or_in_quotes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_named_like_directive_needs_slash_or_quotes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "vault").mkdir()
     (folder / "vault" / "plan.md").write_text("Plan\n", encoding="utf-8")
     monkeypatch.chdir(folder)
@@ -368,9 +362,7 @@ def test_folder_with_the_name_of_a_directive_is_attached_with_a_slash_or_in_quot
     assert AttachmentResolver(None).resolve("vault")
 
 
-def test_bare_name_of_a_large_folder_attaches_nothing_and_says_how(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bare_name_of_large_folder_attaches_nothing_with_hint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "large").mkdir()
     for number in range(51):
         (folder / "large" / f"{number}.md").write_text("Note\n", encoding="utf-8")

@@ -36,7 +36,7 @@ def documents(tmp_path: Path, conversions: DocumentConverter) -> DocumentReader:
     return DocumentReader(conversions=lambda: conversions, locate=vault.locate, read_bytes=vault.read_bytes)
 
 
-def test_a_document_of_the_vault_is_a_file_by_its_path_with_its_text(documents: DocumentReader) -> None:
+def test_vault_document_is_read_with_its_text(documents: DocumentReader) -> None:
     found = documents.read(
         UnresolvedAttachment(
             kind=ArtifactKind.PDF, name="papers/tides.pdf", via="template", policy=AttachmentPolicy.PIN
@@ -68,7 +68,7 @@ def test_no_path_leads_out_of_the_vault(documents: DocumentReader, name: str) ->
         documents.read(UnresolvedAttachment(kind=ArtifactKind.PDF, name=name))
 
 
-def test_a_document_that_is_called_something_else_is_told(documents: DocumentReader) -> None:
+def test_document_with_wrong_extension_is_reported(documents: DocumentReader) -> None:
     with pytest.raises(SourceUnreadableError, match=r"plan\.docx is not a PDF"):
         documents.read(UnresolvedAttachment(kind=ArtifactKind.PDF, name="plan.docx"))
     with pytest.raises(LamellaError):
@@ -83,9 +83,7 @@ def read_kept(conversions: DocumentConverter, wanted: UnresolvedAttachment, key:
 
 
 @pytest.mark.parametrize("kind", [ArtifactKind.URL, ArtifactKind.WEB_TAB])
-def test_a_page_that_is_kept_comes_with_its_title_and_says_that_it_is_old(
-    conversions: DocumentConverter, kind: ArtifactKind
-) -> None:
+def test_cached_page_has_title_and_age_warning(conversions: DocumentConverter, kind: ArtifactKind) -> None:
     url = "https://example.org/tides"
     found, told = read_kept(conversions, UnresolvedAttachment(kind=kind, name=f"{url}#bars"), f"{kind}:{url}")
     assert (found.id, found.kind, found.title, found.text) == (url, kind, "Its title", "Words.")

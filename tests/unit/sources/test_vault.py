@@ -49,7 +49,7 @@ def vault(root: Path) -> Vault:
     return Vault(root)
 
 
-def test_a_file_is_read_as_an_artifact_of_the_kind_asked_for(vault: Vault) -> None:
+def test_file_is_read_as_requested_kind(vault: Vault) -> None:
     attachment = UnresolvedAttachment(
         kind=ArtifactKind.ACTIVE_NOTE, name="docs/api-docs.md", policy=AttachmentPolicy.PIN, via="folder:docs"
     )
@@ -63,13 +63,13 @@ def test_a_file_is_read_as_an_artifact_of_the_kind_asked_for(vault: Vault) -> No
     assert (note.policy, note.source.via) == (AttachmentPolicy.PIN, "folder:docs")
 
 
-def test_a_title_that_is_given_stands_in_place_of_the_name(vault: Vault) -> None:
+def test_given_title_replaces_name(vault: Vault) -> None:
     assert (
         vault.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name="docs/api-docs.md", title="Mine")).title == "Mine"
     )
 
 
-def test_a_name_with_strange_characters_is_read_and_is_its_id(vault: Vault) -> None:
+def test_unusual_file_name_is_its_id(vault: Vault) -> None:
     assert (
         vault.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name="Bob's & co, [x].md")).id == "Bob's & co, [x].md"
     )
@@ -79,7 +79,7 @@ def test_a_path_with_a_detour_is_the_same_note(vault: Vault) -> None:
     assert vault.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name="docs/../a.md")).id == "a.md"
 
 
-def test_windows_line_ends_and_a_byte_order_mark_are_normalised(root: Path, vault: Vault) -> None:
+def test_crlf_and_bom_are_normalized(root: Path, vault: Vault) -> None:
     (root / "w.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo  \r\n")
     assert vault.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name="w.md")).text == "one\ntwo  \n"
     # Once, whatever else is looked for in the text: a return that stands before the end of a line stays.
@@ -110,7 +110,7 @@ def test_a_link_that_leaves_the_vault_is_refused(root: Path, vault: Vault, tmp_p
         vault.list_notes(ArtifactKind.FOLDER, "linked")
 
 
-def test_links_that_leave_the_vault_are_not_listed_and_are_named(root: Path, vault: Vault, tmp_path: Path) -> None:
+def test_links_leaving_vault_are_unlisted_and_reported(root: Path, vault: Vault, tmp_path: Path) -> None:
     before = vault.list_notes(ArtifactKind.FOLDER, "docs").paths
     (root / "docs" / "link.md").symlink_to(tmp_path / "outside.md")
     (root / "docs" / "linked").symlink_to(tmp_path)
@@ -132,39 +132,39 @@ def test_a_link_to_itself_is_an_error_and_no_endless_walk(root: Path, vault: Vau
     assert "docs/up/a.md" not in vault.list_notes(ArtifactKind.FOLDER, "docs").paths
 
 
-def test_a_missing_file_is_an_error_that_suggests_what_is_near(vault: Vault) -> None:
+def test_missing_file_error_suggests_similar_one(vault: Vault) -> None:
     with pytest.raises(SourceNotFoundError, match=r"no file docs/api-doc\.md") as caught:
         vault.read_text("docs/api-doc.md")
     assert "docs/api-docs.md" in caught.value.hint
 
 
 @pytest.mark.parametrize("path", ["docs", "a.md/x", "\0"])
-def test_a_path_that_is_no_file_is_missing(vault: Vault, path: str) -> None:
+def test_path_that_is_no_file_is_missing(vault: Vault, path: str) -> None:
     with pytest.raises(SourceNotFoundError):
         vault.read_text(path)
 
 
-def test_a_missing_vault_is_said(tmp_path: Path) -> None:
+def test_missing_vault_is_reported(tmp_path: Path) -> None:
     with pytest.raises(SourceNotFoundError, match="no vault folder"):
         Vault(tmp_path / "nowhere")
     with pytest.raises(SourceNotFoundError, match="no vault folder"):
         Vault(tmp_path / "outside.md")
 
 
-def test_a_file_that_is_not_utf8_is_said_with_its_byte(root: Path, vault: Vault) -> None:
+def test_non_utf8_file_error_names_byte(root: Path, vault: Vault) -> None:
     (root / "latin.md").write_bytes("café".encode("latin-1"))
     with pytest.raises(SourceUnreadableError, match="byte 4 is 0xe9"):
         vault.read_text("latin.md")
 
 
-def test_a_file_too_large_is_said_with_its_size_before_it_is_read(root: Path, vault: Vault) -> None:
+def test_oversized_file_is_refused_before_reading(root: Path, vault: Vault) -> None:
     with (root / "huge.md").open("wb") as huge:
         huge.truncate(MAX_FILE_BYTES + 1)
     with pytest.raises(SourceTooLargeError, match=f"{MAX_FILE_BYTES + 1:,} bytes"):
         vault.read_text("huge.md")
 
 
-def test_a_folder_lists_its_notes_sorted_and_leaves_out_what_is_hidden(vault: Vault) -> None:
+def test_folder_lists_notes_sorted_without_hidden_ones(vault: Vault) -> None:
     assert vault.list_notes(ArtifactKind.FOLDER, "docs").paths == (
         "docs/api-docs.md",
         "docs/deep/b.md",
@@ -182,12 +182,12 @@ def test_a_missing_folder_is_an_error(vault: Vault) -> None:
     assert vault.has_folder("docs/deep")
 
 
-def test_a_tag_lists_the_notes_that_carry_it_or_one_below_it(vault: Vault) -> None:
+def test_tag_lists_notes_with_tag_or_subtag(vault: Vault) -> None:
     assert vault.list_notes(ArtifactKind.TAG, "#public").paths == ("docs/api-docs.md", "docs/deep/b.md")
     assert vault.list_notes(ArtifactKind.TAG, "nothing").paths == ()
 
 
-def test_a_note_that_cannot_be_read_does_not_stop_a_tag_and_is_said(root: Path, vault: Vault) -> None:
+def test_unreadable_note_does_not_stop_tag_search(root: Path, vault: Vault) -> None:
     (root / "docs" / "latin.md").write_bytes("café #public".encode("latin-1"))
     glance = vault.open_readers().catalog
     assert glance is not None
@@ -196,7 +196,7 @@ def test_a_note_that_cannot_be_read_does_not_stop_a_tag_and_is_said(root: Path, 
     assert glance.list_notes(ArtifactKind.TAG, "#public").unreadable == ("docs/latin.md is not UTF-8: byte 4 is 0xe9.",)
 
 
-def test_a_glance_sees_the_vault_at_one_moment_and_the_vault_sees_it_as_it_is(root: Path, vault: Vault) -> None:
+def test_snapshot_is_fixed_and_vault_is_current(root: Path, vault: Vault) -> None:
     glance = vault.open_readers().catalog
     assert glance is not None
     assert glance.find_notes_named("new") == []
@@ -235,7 +235,7 @@ def test_a_name_that_two_notes_have_finds_both(root: Path, vault: Vault) -> None
 
 
 @pytest.mark.parametrize("target", ["plan.png", "../img/plan.png", "img/plan.png"])
-def test_an_embedded_picture_is_found_beside_the_note_in_the_vault_or_by_its_name(vault: Vault, target: str) -> None:
+def test_embedded_image_is_found_beside_note_in_vault_or_by_name(vault: Vault, target: str) -> None:
     assert vault.read_bytes(vault.resolve_embed_path(target, note_path="docs/n.md")) == png(4, 3)
 
 
@@ -245,7 +245,7 @@ def test_an_embedded_picture_that_cannot_be_found_is_refused(vault: Vault, targe
         vault.resolve_embed_path(target, note_path="docs/n.md")
 
 
-def test_a_picture_of_which_the_vault_has_two_is_not_guessed(root: Path, vault: Vault) -> None:
+def test_ambiguous_image_is_not_resolved(root: Path, vault: Vault) -> None:
     (root / "docs" / "deep" / "plan.png").write_bytes(png(9, 9))
     with pytest.raises(SourceNotFoundError, match="2 times"):
         vault.resolve_embed_path("plan.png", note_path="docs/n.md")
@@ -267,7 +267,7 @@ print(len(reads), len(set(map(str, reads))))
 """
 
 
-def test_a_turn_with_twenty_links_and_three_tags_reads_each_folder_of_a_large_vault_once(tmp_path: Path) -> None:
+def test_turn_with_many_links_and_tags_reads_each_folder_once(tmp_path: Path) -> None:
     for number in range(2_000):
         file = tmp_path / f"folder {number // 40}" / f"note {number}.md"
         file.parent.mkdir(exist_ok=True)
@@ -281,7 +281,7 @@ def read(vault: Vault, path: str) -> str:
     return vault.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name=path)).text
 
 
-def test_a_note_is_read_with_what_it_embeds_and_says_what_that_was(root: Path, vault: Vault) -> None:
+def test_note_is_read_with_embeds_and_lists_them(root: Path, vault: Vault) -> None:
     (root / "docs" / "n.md").write_text("![[api-docs]] ![](deep/b.md)\n![[plan.png]]", encoding="utf-8")
     note = vault.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name="docs/n.md"))
     assert note.source.embedded_notes == ("docs/api-docs.md", "docs/deep/b.md")
@@ -290,7 +290,7 @@ def test_a_note_is_read_with_what_it_embeds_and_says_what_that_was(root: Path, v
     assert note.hash != vault.read(UnresolvedAttachment(kind=ArtifactKind.CODE, name="docs/n.md")).hash
 
 
-def test_a_change_of_what_is_embedded_changes_the_note_that_embeds_it(root: Path, vault: Vault) -> None:
+def test_change_of_embedded_note_changes_note(root: Path, vault: Vault) -> None:
     (root / "n.md").write_text("![[a]] ![[later]]", encoding="utf-8")
     first = read(vault, "n.md")
     (root / "a.md").write_text("changed", encoding="utf-8")
@@ -301,7 +301,7 @@ def test_a_change_of_what_is_embedded_changes_the_note_that_embeds_it(root: Path
 
 
 @pytest.mark.parametrize("embeds", ["![[b]]", "![[b]] ![[gone]]", "```dataview\nLIST\n```"])
-def test_what_a_note_draws_in_is_looked_at_again_however_long_all_of_it_lay_still(root: Path, embeds: str) -> None:
+def test_embedded_notes_are_rechecked_for_each_snapshot(root: Path, embeds: str) -> None:
     vault = Vault(root, file_cache=VaultFileCache(now_ns=lambda: time_ns() + 60_000_000_000))
     (root / "n.md").write_text(embeds, encoding="utf-8")
     (root / "b.md").write_text("before", encoding="utf-8")
@@ -315,7 +315,7 @@ def test_what_a_note_draws_in_is_looked_at_again_however_long_all_of_it_lay_stil
     "target",
     ["../outside", "../outside.md", "/etc/hostname", "../elsewhere/more", "link", "folder/more", ".obsidian/hidden"],
 )
-def test_nothing_outside_the_vault_or_hidden_is_embedded(root: Path, vault: Vault, tmp_path: Path, target: str) -> None:
+def test_hidden_and_outside_notes_are_not_embedded(root: Path, vault: Vault, tmp_path: Path, target: str) -> None:
     (root / "link.md").symlink_to(tmp_path / "outside.md")
     (root / "folder").symlink_to(tmp_path / "elsewhere")
     for text in (f"![[{target}]]", f"![](<{target}>)", f"![](<{target}.md>)"):
@@ -324,7 +324,7 @@ def test_nothing_outside_the_vault_or_hidden_is_embedded(root: Path, vault: Vaul
         assert "#public" not in read(vault, "n.md")
 
 
-def test_of_two_notes_of_a_name_the_one_beside_the_note_is_embedded_else_none(root: Path, vault: Vault) -> None:
+def test_embed_prefers_note_in_same_folder(root: Path, vault: Vault) -> None:
     for path in ("x/same.md", "y/same.md", "x/n.md", "n.md"):
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text("![[same]]" if path.endswith("n.md") else path, encoding="utf-8")
@@ -347,7 +347,7 @@ def test_a_canvas_is_read_as_words_and_a_broken_one_is_refused(root: Path, vault
 
 
 @pytest.mark.parametrize("name", ["Tides", "TIDES", "Ebbe und Flut", "Cafe\u0301", "caf\u00e9"])
-def test_a_note_is_found_by_its_aliases_in_any_case_and_unicode_form(root: Path, vault: Vault, name: str) -> None:
+def test_note_is_found_by_alias_in_any_case_and_unicode_form(root: Path, vault: Vault, name: str) -> None:
     front = "---\naliases: [Tides, Ebbe und Flut, Caf\u00e9]\n---\n"
     (root / "docs" / "t.md").write_text(front, encoding="utf-8")
     (root / "docs" / "long.md").write_text("---\nx: " + "y" * 9_000 + "\nalias: Long\n---\n", encoding="utf-8")
@@ -363,7 +363,7 @@ def test_an_alias_that_two_notes_have_finds_both_and_a_name_is_stronger(root: Pa
     assert vault.find_notes_named("A") == ["a.md"]
 
 
-def test_a_path_is_read_in_whichever_unicode_form_it_is_written(root: Path, vault: Vault) -> None:
+def test_path_matches_any_unicode_form(root: Path, vault: Vault) -> None:
     (root / "Cafe\u0301.md").write_text("coffee", encoding="utf-8")
     note = vault.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name="Caf\u00e9.md"))
     assert (note.text, note.id) == ("coffee", "Cafe\u0301.md")
@@ -371,7 +371,7 @@ def test_a_path_is_read_in_whichever_unicode_form_it_is_written(root: Path, vaul
     assert vault.find_notes_named("docs/deep/b") == vault.find_notes_named("deep/B") == ["docs/deep/b.md"]
 
 
-def test_what_rules_hide_is_not_listed_found_embedded_nor_read(root: Path, vault: Vault) -> None:
+def test_hidden_notes_are_not_listed_found_embedded_or_read(root: Path, vault: Vault) -> None:
     (root / ".lamellaignore").write_text("docs/deep/\n", encoding="utf-8")
     (root / "n.md").write_text("![[b]] ![](docs/deep/b.md)", encoding="utf-8")
     (root / "by-link.md").symlink_to("docs/deep/b.md")
@@ -384,7 +384,7 @@ def test_what_rules_hide_is_not_listed_found_embedded_nor_read(root: Path, vault
             read(vault, path)
 
 
-def test_what_obsidian_excludes_is_not_listed_and_can_be_read(root: Path, vault: Vault) -> None:
+def test_obsidian_excluded_notes_are_unlisted_but_readable(root: Path, vault: Vault) -> None:
     (root / ".obsidian" / "app.json").write_text('{"userIgnoreFilters": ["docs/deep/"]}', encoding="utf-8")
     assert vault.list_notes(ArtifactKind.FOLDER, "docs").paths == ("docs/api-docs.md", "docs/image.png.md")
     assert read(vault, "docs/deep/b.md").startswith("---")

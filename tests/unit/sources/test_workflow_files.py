@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> WorkflowFolder:
     return WorkflowFolder(tmp_path)
 
 
-def test_the_paper_ships_with_its_thirteen_stages(folder: WorkflowFolder) -> None:
+def test_bundled_paper_has_thirteen_stages(folder: WorkflowFolder) -> None:
     paper = folder.load("paper")
     assert [stage.id for stage in paper.stages] == [
         "gagasan",
@@ -68,7 +68,7 @@ def test_another_workflow_is_only_another_file(folder: WorkflowFolder) -> None:
     assert (mine.stages[0].required, mine.stages[0].search) == (("what",), True)
 
 
-def test_a_file_of_ones_own_comes_before_one_that_ships(folder: WorkflowFolder, tmp_path: Path) -> None:
+def test_own_workflow_wins_over_bundled_one(folder: WorkflowFolder, tmp_path: Path) -> None:
     (tmp_path / "rfc.toml").write_text(GOOD.replace('"mine"', '"rfc"'), encoding="utf-8")
     assert len(folder.load("rfc").stages) == 2
 
@@ -83,13 +83,13 @@ def test_a_path_leads_to_a_file_anywhere(folder: WorkflowFolder, tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["nothing", "../mine", "", "Paper", "a b"])
-def test_a_name_that_nothing_has_is_told_with_those_there_are(folder: WorkflowFolder, name: str) -> None:
+def test_unknown_workflow_error_has_hint(folder: WorkflowFolder, name: str) -> None:
     with pytest.raises(WorkflowError) as raised:
         folder.load(name)
     assert raised.value.hint
 
 
-def test_an_unknown_name_lists_the_known_ones(folder: WorkflowFolder) -> None:
+def test_unknown_workflow_lists_known_ones(folder: WorkflowFolder) -> None:
     with pytest.raises(WorkflowError, match="There is no workflow 'thesis'") as raised:
         folder.load("thesis")
     assert "mine, paper, rfc" in raised.value.hint
@@ -115,7 +115,7 @@ def test_an_unknown_name_lists_the_known_ones(folder: WorkflowFolder) -> None:
         ("[[stages]]", "[[stages", "is not TOML"),
     ],
 )
-def test_a_bad_file_is_told_with_what_is_wrong_and_where(tmp_path: Path, old: str, new: str, told: str) -> None:
+def test_invalid_workflow_is_reported_with_position(tmp_path: Path, old: str, new: str, told: str) -> None:
     path = tmp_path / "bad.toml"
     path.write_text(GOOD.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(WorkflowError) as raised:
@@ -125,13 +125,13 @@ def test_a_bad_file_is_told_with_what_is_wrong_and_where(tmp_path: Path, old: st
     assert raised.value.hint
 
 
-def test_a_file_that_is_not_called_as_its_workflow_is_refused(tmp_path: Path) -> None:
+def test_workflow_name_must_match_file_name(tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text(GOOD, encoding="utf-8")
     with pytest.raises(WorkflowError, match="name is 'mine', and the file is called 'other'"):
         WorkflowFolder(tmp_path).load("other")
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_workflow_file_is_reported(tmp_path: Path) -> None:
     for name, data in (("latin.toml", b'title = "\xe9"'), ("large.toml", b"#" * 1_000_001)):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(WorkflowError):

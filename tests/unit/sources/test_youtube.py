@@ -66,7 +66,7 @@ def read(told: bytes, *, languages: Sequence[str] = ("en",), **parts: bytes) -> 
     return found.title, found.text, here.paths
 
 
-def test_what_is_said_stands_in_paragraphs_with_their_times() -> None:
+def test_transcript_is_in_paragraphs_with_times() -> None:
     title, text, paths = read(player(track("en", "English")))
     assert title == "Tides of the bay"
     assert text == (
@@ -90,9 +90,7 @@ def test_what_is_said_stands_in_paragraphs_with_their_times() -> None:
         (("id", "en"), "Indonesian"),
     ],
 )
-def test_the_first_language_that_there_is_counts_and_a_written_one_before_a_machine(
-    languages: Sequence[str], chosen: str
-) -> None:
+def test_first_available_language_is_chosen_and_written_track_preferred(languages: Sequence[str], chosen: str) -> None:
     tracks = [
         track("en", "English", generated=True),
         track("de", "German", generated=True),
@@ -122,9 +120,7 @@ def test_the_first_language_that_there_is_counts_and_a_written_one_before_a_mach
         (player({"baseUrl": 5}), SourceUnreadableError, "is not as it was"),
     ],
 )
-def test_a_video_without_a_transcript_says_why_and_what_to_paste(
-    told: bytes, error: type[BadInputError], why: str
-) -> None:
+def test_video_without_transcript_says_why_with_hint(told: bytes, error: type[BadInputError], why: str) -> None:
     with pytest.raises(error, match=why) as caught:
         read(told)
     assert error is SourceNotFoundError or "Copy the transcript" in caught.value.hint
@@ -133,7 +129,7 @@ def test_a_video_without_a_transcript_says_why_and_what_to_paste(
 @pytest.mark.parametrize(
     "spoken", [b"", b"<transcript>", b'<!DOCTYPE x [<!ENTITY a "b">]><t>&a;</t>', b"<transcript/>"]
 )
-def test_a_transcript_that_is_none_says_so(spoken: bytes) -> None:
+def test_invalid_transcript_is_reported(spoken: bytes) -> None:
     with pytest.raises(SourceUnreadableError, match=r"not as it was|no transcript"):
         read(player(track("en", "English")), spoken=spoken)
 
@@ -144,7 +140,7 @@ def test_a_track_that_leads_into_the_private_network_is_refused() -> None:
         read(player(bad))
 
 
-def test_a_session_keeps_the_one_cookie_and_sends_it() -> None:
+def test_session_keeps_and_sends_consent_cookie() -> None:
     with site(lambda _path, _headers: reply(b"{}")) as here:
         session = RestrictedSession(Detour(here.url))
         session.cookies.set("CONSENT", "YES+1", domain=".youtube.com")

@@ -40,7 +40,7 @@ class Press:
             one.result, one.is_done = one.work.upper(), True
 
 
-def test_what_waits_together_is_written_together_and_each_is_told_what_came_of_it() -> None:
+def test_queued_writes_are_done_together_with_own_results() -> None:
     press = Press()
     first, *others = [*press.put("a"), *press.put("b", "?", "d")]
     press.may.release(2)
@@ -50,7 +50,7 @@ def test_what_waits_together_is_written_together_and_each_is_told_what_came_of_i
     assert press.written == ["a", "?bd"]
 
 
-def test_who_is_done_goes_on_while_those_are_written_that_came_later() -> None:
+def test_finished_writer_does_not_wait_for_later_ones() -> None:
     press = Press()
     early = [*press.put("a"), *press.put("b", "c")]
     press.may.release()
@@ -64,7 +64,7 @@ def test_who_is_done_goes_on_while_those_are_written_that_came_later() -> None:
     assert press.written == ["a", "bc", "de"]
 
 
-def test_what_others_wanted_is_written_although_who_wrote_for_them_was_interrupted() -> None:
+def test_writes_of_others_survive_interrupted_writer() -> None:
     press = Press()
     broken = press.put("!")
     others = press.put("a", "b")
@@ -75,7 +75,7 @@ def test_what_others_wanted_is_written_although_who_wrote_for_them_was_interrupt
     assert press.written == ["!", "ab"]
 
 
-def test_who_writes_with_others_lets_those_in_that_come_meanwhile_and_who_writes_alone_waits_for_nobody() -> None:
+def test_concurrent_writers_are_batched_and_single_one_does_not_wait() -> None:
     ways: list[int] = []
 
     def come(waiting: list[str], until: int) -> None:

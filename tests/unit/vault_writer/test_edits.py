@@ -6,7 +6,7 @@ from lamella.errors import WriteDeniedError
 from lamella.vault_writer import edit_text, style_new_text
 
 
-def test_a_passage_that_stands_once_is_replaced() -> None:
+def test_unique_passage_is_replaced() -> None:
     assert edit_text("# A\nold\n", "old", "new", path="a.md") == "# A\nnew\n"
 
 
@@ -16,12 +16,12 @@ def test_no_passage_means_the_end_of_the_note() -> None:
 
 
 @pytest.mark.parametrize(("old", "told"), [("gone", "does not hold"), ("a", "holds that passage 2 times")])
-def test_a_passage_that_is_not_there_or_not_alone_changes_nothing(old: str, told: str) -> None:
+def test_missing_or_repeated_passage_changes_nothing(old: str, told: str) -> None:
     with pytest.raises(WriteDeniedError, match=told):
         edit_text("a b a", old, "x", path="a.md")
 
 
-def test_line_ends_and_the_mark_at_the_beginning_stay_as_they_were() -> None:
+def test_line_ends_and_bom_are_kept() -> None:
     assert edit_text("\ufeffone\r\ntwo\r\n", "one\ntwo", "1\n2", path="a.md") == "\ufeff1\r\n2\r\n"
     assert style_new_text("\ufeffone\r\n", "two\nthree\n") == "\ufefftwo\r\nthree\r\n"
     assert style_new_text(None, "two\r\nthree\n") == "two\nthree\n"

@@ -9,7 +9,7 @@ from lamella.vault_writer import resolve_writable_path
 
 
 @pytest.mark.parametrize("path", ["a.md", "garden/beans.md", "Ideen über Möhren.md", "map.canvas", "A.MD"])
-def test_a_note_may_stand_at_any_plain_path(tmp_path: Path, path: str) -> None:
+def test_plain_note_path_is_writable(tmp_path: Path, path: str) -> None:
     assert resolve_writable_path(tmp_path, path) == tmp_path / path
 
 
@@ -43,7 +43,7 @@ def test_any_other_path_is_refused(tmp_path: Path, path: str, code: str) -> None
     assert caught.value.hint
 
 
-def test_no_link_is_followed_wherever_it_leads(tmp_path: Path) -> None:
+def test_path_through_link_is_refused(tmp_path: Path) -> None:
     vault, outside = tmp_path / "vault", tmp_path / "outside"
     for folder in (vault / "inner", outside):
         folder.mkdir(parents=True)
@@ -57,7 +57,7 @@ def test_no_link_is_followed_wherever_it_leads(tmp_path: Path) -> None:
             resolve_writable_path(vault, path)
 
 
-def test_what_is_no_file_and_what_rules_hide_is_left_alone(tmp_path: Path) -> None:
+def test_special_and_hidden_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder.md").mkdir()
     (tmp_path / "file.md").touch()
     (tmp_path / ".lamellaignore").write_text("private/\n", encoding="utf-8")

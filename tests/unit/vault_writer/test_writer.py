@@ -36,7 +36,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-def test_planning_changes_nothing_and_writing_keeps_what_was_there(place: Place) -> None:
+def test_plan_changes_nothing_and_write_keeps_backup(place: Place) -> None:
     place.put("a.md", "old\n")
     change = place.writer.plan_write("a.md", "new\n")
     assert (change.before, change.after) == ("old\n", "new\n")
@@ -55,7 +55,7 @@ def test_backups_are_private_and_outside_of_the_vault(place: Place) -> None:
         assert stat.S_IMODE(one.stat().st_mode) & 0o077 == 0
 
 
-def test_a_new_note_makes_its_folders_and_is_readable_to_whoever_reads_them(place: Place) -> None:
+def test_new_note_creates_folders_with_their_permissions(place: Place) -> None:
     place.writer.write(place.writer.plan_write("garden/beans.md", "# Beans\n"))
     assert place.text("garden/beans.md") == "# Beans\n"
     folder, note = (stat.S_IMODE((place.vault / name).stat().st_mode) for name in ("garden", "garden/beans.md"))
@@ -63,7 +63,7 @@ def test_a_new_note_makes_its_folders_and_is_readable_to_whoever_reads_them(plac
 
 
 @pytest.mark.parametrize("meanwhile", ["changed", "removed", "made"])
-def test_a_note_that_changed_since_it_was_planned_is_left_as_it_is(place: Place, meanwhile: str) -> None:
+def test_note_changed_since_plan_is_not_written(place: Place, meanwhile: str) -> None:
     if meanwhile != "made":
         place.put("a.md", "old\n")
     change = place.writer.plan_write("a.md", "new\n")
@@ -77,7 +77,7 @@ def test_a_note_that_changed_since_it_was_planned_is_left_as_it_is(place: Place,
     assert not place.backups.exists()
 
 
-def test_a_note_that_changed_since_it_was_read_is_not_even_planned(place: Place) -> None:
+def test_note_changed_since_reading_is_not_planned(place: Place) -> None:
     place.put("a.md", "old\n")
     place.writer.mark_read("a.md")
     place.writer.plan_write("a.md", "new\n")
@@ -88,7 +88,7 @@ def test_a_note_that_changed_since_it_was_read_is_not_even_planned(place: Place)
     assert place.writer.plan_write("a.md", "new\n").before == "somebody else's\n"
 
 
-def test_a_link_that_takes_the_place_of_a_note_between_the_two_is_not_followed(place: Place, tmp_path: Path) -> None:
+def test_link_replacing_note_is_not_followed(place: Place, tmp_path: Path) -> None:
     place.put("a.md", "old\n")
     change = place.writer.plan_write("a.md", "new\n")
     (tmp_path / "mine.md").write_text("old\n", encoding="utf-8")
@@ -99,14 +99,14 @@ def test_a_link_that_takes_the_place_of_a_note_between_the_two_is_not_followed(p
     assert (tmp_path / "mine.md").read_text(encoding="utf-8") == "old\n"
 
 
-def test_a_second_name_of_a_file_elsewhere_keeps_its_text(place: Place, tmp_path: Path) -> None:
+def test_hard_linked_file_elsewhere_keeps_text(place: Place, tmp_path: Path) -> None:
     (tmp_path / "mine.md").write_text("old\n", encoding="utf-8")
     os.link(tmp_path / "mine.md", place.vault / "a.md")
     place.writer.write(place.writer.plan_write("a.md", "new\n"))
     assert (tmp_path / "mine.md").read_text(encoding="utf-8") == "old\n"
 
 
-def test_without_a_backup_nothing_is_written(place: Place, tmp_path: Path) -> None:
+def test_missing_backup_prevents_write(place: Place, tmp_path: Path) -> None:
     place.put("a.md", "old\n")
     (tmp_path / "kept").write_text("a file stands where the folder should be", encoding="utf-8")
     with pytest.raises(WriteDeniedError, match="No backup can be kept"):
@@ -115,25 +115,25 @@ def test_without_a_backup_nothing_is_written(place: Place, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * (4 * MAX_NOTE_CHARS + 1)], ids=["no text", "too long"])
-def test_what_cannot_be_shown_is_not_written_over(place: Place, content: bytes) -> None:
+def test_undecodable_note_is_not_overwritten(place: Place, content: bytes) -> None:
     (place.vault / "a.md").write_bytes(content)
     with pytest.raises(BadInputError):
         place.writer.plan_write("a.md", "new\n")
     assert (place.vault / "a.md").read_bytes() == content
 
 
-def test_what_nobody_would_look_through_and_what_is_no_text_is_not_written(place: Place) -> None:
+def test_oversized_or_invalid_text_is_refused(place: Place) -> None:
     for text in ("x" * (MAX_NOTE_CHARS + 1), "\ud800"):
         with pytest.raises(BadInputError):
             place.writer.plan_write("a.md", text)
 
 
-def test_a_note_that_is_not_there_cannot_be_edited(place: Place) -> None:
+def test_missing_note_cannot_be_edited(place: Place) -> None:
     with pytest.raises(BadInputError, match=r"no note a\.md"):
         place.writer.plan_edit("a.md", "old", "new")
 
 
-def test_changes_are_taken_back_one_after_another(place: Place) -> None:
+def test_changes_are_restored_in_reverse_order(place: Place) -> None:
     place.put("a.md", "one\n")
     for text in ("two\n", "three\n"):
         place.writer.write(place.writer.plan_write("a.md", text))
@@ -150,7 +150,7 @@ def test_changes_are_taken_back_one_after_another(place: Place) -> None:
     assert any(path.read_bytes() == b"made\n" for path in place.backups.glob("*/new.md"))
 
 
-def test_what_was_changed_by_hand_since_is_not_taken_back(place: Place) -> None:
+def test_manually_changed_note_is_not_restored(place: Place) -> None:
     place.put("a.md", "one\n")
     place.writer.write(place.writer.plan_write("a.md", "two\n"))
     place.put("a.md", "by hand\n")
@@ -160,7 +160,7 @@ def test_what_was_changed_by_hand_since_is_not_taken_back(place: Place) -> None:
     assert place.text("a.md") == "by hand\n"
 
 
-def test_a_record_that_is_broken_keeps_no_other_from_being_taken_back(place: Place) -> None:
+def test_broken_record_does_not_prevent_other_restores(place: Place) -> None:
     place.put("a.md", "one\n")
     place.writer.write(place.writer.plan_write("a.md", "two\n"))
     broken = place.backups / "99999999T000000000000Z-00000000"
@@ -169,7 +169,7 @@ def test_a_record_that_is_broken_keeps_no_other_from_being_taken_back(place: Pla
     assert place.writer.restore() == ("a.md", False)
 
 
-def test_another_way_to_write_a_path_means_the_same_note(place: Place) -> None:
+def test_equivalent_paths_name_same_note(place: Place) -> None:
     place.put("a.md", "one\n")
     place.writer.mark_read("a.md")
     place.put("a.md", "two, by hand\n")

@@ -35,12 +35,12 @@ def test_servers_of_all_places_are_there_by_name(tmp_path: Path) -> None:
     ]
 
 
-def test_a_project_takes_the_place_of_no_server_of_the_users(tmp_path: Path) -> None:
+def test_project_cannot_replace_user_server(tmp_path: Path) -> None:
     services = under(tmp_path, user=OWN, project={"files": {"command": "evil"}})
     assert [one.trust_line for one in list_servers(services)] == ["files: npx -y 'a server'"]
 
 
-def test_what_only_a_project_names_is_started_after_a_yes_to_all_of_its_command(tmp_path: Path) -> None:
+def test_project_server_starts_after_trust_of_whole_command(tmp_path: Path) -> None:
     services = under(tmp_path, project=THEIRS)
     place = list_servers(services)[0].trust_line
     with pytest.raises(UntrustedError, match=r"names the MCP server theirs: \./run\.sh"):
@@ -54,11 +54,11 @@ def test_what_only_a_project_names_is_started_after_a_yes_to_all_of_its_command(
         open_trust_file().remove("mcp", place)
 
 
-def test_opening_starts_nothing_and_asks_nobody(tmp_path: Path) -> None:
+def test_opening_servers_starts_and_asks_nothing(tmp_path: Path) -> None:
     open_servers(under(tmp_path, project=THEIRS)).close()
 
 
-def test_a_place_is_found_by_the_servers_name_or_as_it_was_shown(tmp_path: Path) -> None:
+def test_server_trust_key_is_found_by_name_or_shown_line(tmp_path: Path) -> None:
     services = under(tmp_path, project=THEIRS)
     place = list_servers(services)[0].trust_line
     assert (get_server_trust_key("theirs", services), get_server_trust_key("gone: ./x", services)) == (

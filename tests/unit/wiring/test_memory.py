@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("use", "talks", "has"), [("on", False, True), ("chat", True, True), ("chat", False, False)])
-def test_the_setting_says_which_conversations_have_it(folder: Path, use: str, *, talks: bool, has: bool) -> None:
+def test_memory_setting_decides_which_conversations_have_it(folder: Path, use: str, *, talks: bool, has: bool) -> None:
     services = under(memory=use, memory_folder=str(folder))
     open_memory(services=services).add("Likes tea")
     part = make_memory_part(services, is_interactive=talks)
@@ -34,7 +34,7 @@ def test_the_setting_says_which_conversations_have_it(folder: Path, use: str, *,
         assert "- Likes tea" in part(len, 1_000, "key")
 
 
-def test_switched_off_it_is_taken_out_of_every_prompt(folder: Path) -> None:
+def test_disabled_memory_is_removed_from_prompts(folder: Path) -> None:
     assert make_memory_part(under(memory="off", memory_folder=str(folder)), is_interactive=True) is no_memory_text
     assert no_memory_text(len, 1_000, "key") == ""
 
@@ -46,17 +46,17 @@ def test_a_program_decides_for_itself(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["memory", "memory_folder"])
-def test_a_projects_file_says_nothing_of_it(folder: Path, name: str) -> None:
+def test_project_cannot_set_memory(folder: Path, name: str) -> None:
     services = under(SettingOrigin.PROJECT, **{name: "on"})
     with pytest.raises(SettingError, match=f"sets {name}"):
         make_memory_part(services, is_interactive=True)
 
 
-def test_a_word_that_nobody_knows_is_refused() -> None:
+def test_unknown_memory_value_is_refused() -> None:
     with pytest.raises(SettingError, match="no memory 'yes'"):
         make_memory_part(under(memory="yes"), is_interactive=True)
 
 
-def test_what_tells_of_a_conversation_can_be_forgotten_where_there_is_nothing(folder: Path) -> None:
+def test_forgetting_unknown_conversation_does_nothing(folder: Path) -> None:
     forget_conversation("key", services=under(memory_folder=str(folder)))
     assert not folder.exists()

@@ -11,7 +11,7 @@ from lamella.testing import ScriptedProvider
 from lamella.wiring.python import open_engine
 
 
-def test_five_lines_give_what_a_model_would_be_sent() -> None:
+def test_five_line_example_builds_request() -> None:
     chat = Conversation(system="You are terse.")
     turn = chat.ask("Summarize this", attach=[Note(path="project-spec.md", text="# Spec")])
     chat.reply("Here is a summary")
@@ -32,13 +32,13 @@ def test_five_lines_give_what_a_model_would_be_sent() -> None:
         ({"image_notes": "perhaps"}, "image_notes"),
     ],
 )
-def test_a_wrong_setting_is_refused_with_its_name(settings: dict[str, object], told: str) -> None:
+def test_invalid_setting_is_refused_by_name(settings: dict[str, object], told: str) -> None:
     with pytest.raises(SettingError, match=told) as caught:
         Conversation(**settings)  # type: ignore[arg-type]
     assert caught.value.hint
 
 
-def test_an_unknown_part_of_the_system_prompt_is_refused_and_the_known_ones_are_named() -> None:
+def test_unknown_system_part_is_refused_with_known_ones() -> None:
     with pytest.raises(SettingError, match="no part persona") as caught:
         Conversation(system={"persona": "x"})
     assert "base, guidelines, instructions, project, workflow, memory" in caught.value.hint
@@ -60,9 +60,7 @@ def window_of(url: str, name: str = "chat", **settings: object) -> int:
         return engine.chat(name, **settings).ask("Hi.").tokens.limit
 
 
-def test_a_conversation_has_the_window_of_its_model_where_nobody_set_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_conversation_uses_window_of_its_model_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
     usual = window_of(url, "usual")
     assert window_of(url, model="local") == 8_192 - 1_024
@@ -76,7 +74,7 @@ def test_a_conversation_has_the_window_of_its_model_where_nobody_set_one(
     assert window_of(url) == 20_000 - 4_096
 
 
-def test_a_note_that_is_larger_than_the_model_takes_is_refused_before_it_is_sent() -> None:
+def test_note_larger_than_model_window_is_refused() -> None:
     with open_engine("memory:", model="local", provider=ScriptedProvider("Yes.")) as engine:
         conversation = engine.chat("notes")
         with pytest.raises(lamella.ContextBudgetExceededError):

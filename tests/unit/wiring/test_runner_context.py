@@ -37,19 +37,19 @@ def names(services: ServiceContainer, vault: Path | None = None) -> list[str]:
     return [tool.name for tool in open_runner_context(services, vault=vault).make_tools(None)]
 
 
-def test_without_a_vault_there_is_what_needs_none(tmp_path: Path) -> None:
+def test_runner_without_vault_has_independent_tools(tmp_path: Path) -> None:
     assert names(read_services()) == ALWAYS
     assert names(read_services(), tmp_path) == WITH_VAULT
 
 
-def test_a_search_engine_and_a_memory_bring_their_tools(tmp_path: Path) -> None:
+def test_search_engine_and_memory_add_their_tools(tmp_path: Path) -> None:
     services = read_services({"web_search": "https://search.example"})
     place = open_runner_context(services, open_memory=lambda: open_memory(tmp_path / "memory"))
     assert [tool.name for tool in place.make_tools(None)] == sorted([*ALWAYS, "remember", "web_search"])
 
 
 @pytest.mark.parametrize(("rule", "there"), [("ask", True), ("allow", True), ("off", False)])
-def test_notes_that_may_not_be_written_have_no_tool_for_it(tmp_path: Path, rule: str, *, there: bool) -> None:
+def test_disabled_note_writes_have_no_tool(tmp_path: Path, rule: str, *, there: bool) -> None:
     services = read_services({"note_writes": rule})
     assert ("write_note" in names(services, tmp_path), "edit_note" in names(services, tmp_path)) == (there, there)
     assert open_runner_context(services, vault=tmp_path).can_write_notes is there
@@ -91,7 +91,7 @@ def in_project(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Serv
     "line",
     ['note_writes = "allow"', 'note_writes = "off"', 'note_backups = "/tmp/theirs"', 'memory_writes = "allow"'],
 )
-def test_a_projects_file_says_nothing_about_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+def test_project_cannot_set_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     services = in_project(tmp_path, monkeypatch, f"{line}\n")
     for opened in (lambda: open_runner_context(services), lambda: open_note_writer(tmp_path, services), open_engine):
         with pytest.raises(LamellaError, match="only your own settings"):
@@ -102,9 +102,7 @@ def open_engine() -> object:
     return lamella.open("memory:")
 
 
-def test_a_search_engine_that_only_a_projects_file_names_is_used_after_a_yes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_project_search_engine_needs_trust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))
     services = in_project(tmp_path, monkeypatch, 'web_search = "https://Search.example/"\n')
     assert services.resolved.origins["web_search"] is SettingOrigin.PROJECT
@@ -119,7 +117,7 @@ def test_a_search_engine_that_only_a_projects_file_names_is_used_after_a_yes(
     assert "web_search" in names(services)
 
 
-def test_opening_a_workplace_opens_and_makes_nothing(tmp_path: Path) -> None:
+def test_opening_runner_context_creates_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "indexes"
     vault = tmp_path / "vault"
     vault.mkdir()
@@ -131,7 +129,7 @@ def test_opening_a_workplace_opens_and_makes_nothing(tmp_path: Path) -> None:
     place.note_index.close()
 
 
-def test_models_in_this_process_call_no_tools_unless_facts_say_so(tmp_path: Path) -> None:
+def test_local_models_support_tools_only_by_facts(tmp_path: Path) -> None:
     facts = tmp_path / "facts.toml"
     facts.write_text(
         '[[model]]\nmatch = "dumb"\nas_of = 2026-11-17\ncalls_tools = false\n'
@@ -145,7 +143,7 @@ def test_models_in_this_process_call_no_tools_unless_facts_say_so(tmp_path: Path
     assert (told.supports_tools("openai:dumb-1"), told.supports_tools("local")) == (False, True)
 
 
-def test_an_engine_lists_its_tools_and_gives_those_of_a_chat_to_be_sent(tmp_path: Path) -> None:
+def test_engine_lists_tools_and_those_to_send(tmp_path: Path) -> None:
     with lamella.open("memory:", vault=tmp_path, model="scripted:x", provider=ScriptedProvider("Yes.")) as engine:
         listed = engine.tools()
         assert [tool.name for tool in listed] == WITH_VAULT
@@ -160,14 +158,12 @@ def test_an_engine_lists_its_tools_and_gives_those_of_a_chat_to_be_sent(tmp_path
         assert asyncio.run(send()) == "Yes."
 
 
-def test_a_function_is_what_says_yes() -> None:
+def test_consent_must_be_a_function() -> None:
     with pytest.raises(LamellaError, match="no function"):
         lamella.open("memory:", allow=True)  # type: ignore[arg-type]
 
 
-def test_a_memory_that_conversations_have_in_their_prompts_brings_its_tool(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_in_prompts_adds_its_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
     with lamella.open("memory:") as engine:
         assert "remember" not in [tool.name for tool in engine.tools()]
@@ -189,7 +185,7 @@ def test_a_memory_that_conversations_have_in_their_prompts_brings_its_tool(
 
 
 @pytest.mark.parametrize(("rule", "noted"), [("ask", 0), ("allow", 1), ("off", None)])
-def test_what_models_may_remember_is_the_users_to_set(
+def test_model_memory_writes_follow_user_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str, noted: int | None
 ) -> None:
     monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
@@ -206,7 +202,7 @@ def test_what_models_may_remember_is_the_users_to_set(
         assert len(engine.memory.read()) == (noted or 0)
 
 
-def test_a_note_that_was_read_in_one_turn_and_changed_since_is_not_written_over_in_the_next(tmp_path: Path) -> None:
+def test_note_read_and_changed_since_is_not_overwritten_in_next_turn(tmp_path: Path) -> None:
     vault = tmp_path / "vault"
     vault.mkdir()
     (vault / "plan.md").write_text("one\n", encoding="utf-8")

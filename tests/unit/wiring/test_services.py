@@ -12,7 +12,7 @@ from lamella.errors import SettingError
 from lamella.wiring.services import load_settings, read_services
 
 
-def test_defaults_are_those_that_are_documented() -> None:
+def test_defaults_match_documentation() -> None:
     defaults = asdict(load_settings())
     expected = {
         "model": None,
@@ -31,12 +31,12 @@ def test_defaults_are_those_that_are_documented() -> None:
     assert {name: defaults[name] for name in expected} == expected
 
 
-def test_what_the_caller_gives_wins_and_none_means_not_given() -> None:
+def test_given_setting_wins_and_none_means_unset() -> None:
     settings = load_settings({"window": 10, "layout": None})
     assert (settings.window, settings.layout) == (10, "auto")
 
 
-def test_an_unknown_setting_is_refused_and_the_known_ones_are_named() -> None:
+def test_unknown_setting_is_refused_with_known_ones() -> None:
     with pytest.raises(SettingError, match="colour") as caught:
         load_settings({"colour": "red"})
     assert "carry_forward" in caught.value.hint
@@ -57,7 +57,7 @@ def test_the_environment_is_read_under_the_same_names() -> None:
     assert done.stdout.split() == ["9999", "in_place", "7"]
 
 
-def test_a_wrong_value_in_the_environment_is_an_error_with_its_name() -> None:
+def test_invalid_environment_value_names_its_setting() -> None:
     code = (
         "from lamella.wiring import load_settings\nfrom lamella.errors import SettingError\n"
         "try:\n    load_settings()\nexcept SettingError as error:\n    print(error)"
@@ -65,7 +65,7 @@ def test_a_wrong_value_in_the_environment_is_an_error_with_its_name() -> None:
     assert "window" in run(code, LAMELLA_WINDOW="wide").stdout
 
 
-def test_importing_the_package_prints_reads_and_creates_nothing(tmp_path: Path) -> None:
+def test_importing_package_has_no_side_effects(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import lamella"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -73,7 +73,7 @@ def test_importing_the_package_prints_reads_and_creates_nothing(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_services_are_made_once_and_for_one_reading(tmp_path: Path) -> None:
+def test_services_are_created_once_per_reading(tmp_path: Path) -> None:
     facts = tmp_path / "facts.toml"
     facts.write_text('[[model]]\nmatch = "house"\nas_of = 2026-11-16\nwindow = 7\n', encoding="utf-8")
     services = read_services({"model_facts": str(facts)})
@@ -84,7 +84,7 @@ def test_services_are_made_once_and_for_one_reading(tmp_path: Path) -> None:
     assert services.wire_formats is services.wire_formats
 
 
-def test_another_caller_shares_the_reading_and_gives_settings_of_its_own() -> None:
+def test_second_caller_shares_reading_with_own_settings() -> None:
     services = read_services({"window": 10})
     other = services.with_setting_overrides({"reserve": 3})
     assert other.settings_sources is services.settings_sources

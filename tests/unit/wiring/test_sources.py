@@ -34,7 +34,7 @@ def test_settings_are_the_bounds_of_reading() -> None:
         {"private_addresses": "10.0.0.0/99"},
     ],
 )
-def test_what_means_nothing_is_told(given: dict[str, object]) -> None:
+def test_invalid_source_setting_is_reported(given: dict[str, object]) -> None:
     (name,) = given
     (fault,) = list_source_setting_errors(load_configuration(given))
     assert name in fault.message
@@ -43,7 +43,7 @@ def test_what_means_nothing_is_told(given: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize("name", USER_ONLY_SETTINGS)
-def test_a_projects_file_may_not_say_what_only_its_owner_may(name: str) -> None:
+def test_project_cannot_set_owner_settings(name: str) -> None:
     resolved = load_configuration({name: "127.0.0.1"})
     theirs = ResolvedSettings(
         settings=resolved.settings,
@@ -55,7 +55,7 @@ def test_a_projects_file_may_not_say_what_only_its_owner_may(name: str) -> None:
     assert f"/p/lamella.toml sets {name}" in fault.message
 
 
-def test_files_are_named_without_reading_any_setting_about_conversions(tmp_path: Path) -> None:
+def test_named_files_open_without_conversion_settings(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("A", encoding="utf-8")
     assert [type(one).__name__ for one in open_named_files(tmp_path).resolve("a.md")] == ["Note"]
     assert [type(one).__name__ for one in open_named_files(None).resolve("https://e.org/x")] == ["Url"]

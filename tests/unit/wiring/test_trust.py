@@ -29,7 +29,7 @@ NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts", "re
 MODELS = {"summarizer"}
 
 
-def test_every_setting_with_a_text_names_a_place_or_is_known_to_name_none() -> None:
+def test_every_text_setting_is_classified_as_location_or_not() -> None:
     """Whoever adds one decides which; what names a place is refused from a project's file until somebody says yes."""
     texts = {name for name, kind in get_type_hints(Settings).items() if kind in (str, str | None)}
     # Servers are a table, each with its own place; what a turn may cost is a number.
@@ -40,7 +40,7 @@ def test_every_setting_with_a_text_names_a_place_or_is_known_to_name_none() -> N
 
 
 @pytest.mark.parametrize("name", sorted(NO_PLACES))
-def test_what_names_no_place_cannot_be_trusted(name: str) -> None:
+def test_setting_without_location_cannot_be_trusted(name: str) -> None:
     with pytest.raises(LamellaError, match="names no place"):
         get_trust_key(name, "x")
 

@@ -26,7 +26,7 @@ from lamella.core.text.mentions import (
         ("@plan's", MentionForm.PATH, ("plan's", "plan")),
     ],
 )
-def test_each_way_of_naming_is_told_from_the_others(text: str, form: MentionForm, readings: tuple[str, ...]) -> None:
+def test_mention_forms_are_distinguished(text: str, form: MentionForm, readings: tuple[str, ...]) -> None:
     (mention,) = find_mentions(text)
     assert (mention.form, mention.candidate_names) == (form, readings)
 
@@ -55,13 +55,13 @@ def test_a_name_may_end_in_lines_or_in_headings_below_each_other() -> None:
 
 
 @given(st.text(alphabet='@[]"`#|:{}ab.\n ~/', max_size=200))
-def test_any_text_can_be_read_and_what_it_names_stands_in_it(text: str) -> None:
+def test_mentions_are_found_in_any_text(text: str) -> None:
     for mention in find_mentions(text):
         assert all(mention.candidate_names)
         assert mention.token.removeprefix("@") in text
 
 
 @pytest.mark.parametrize("piece", ["@", "[[", '@"', "@#", "`", "@a,", "[[a ", "@#1", "]]", "``a"])
-def test_a_long_text_is_read_in_steps_that_grow_with_it(piece: str) -> None:
+def test_long_text_is_parsed_in_linear_steps(piece: str) -> None:
     # What is quadratic in a piece that comes 100,000 times would take hours.
     assert len(find_mentions(piece * 100_000)) <= 100_000

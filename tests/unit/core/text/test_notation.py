@@ -31,7 +31,7 @@ from lamella.core.text.notation import (
         ("3 May", "May 3rd", "3 Mei"),
     ],
 )
-def test_what_is_written_otherwise_says_the_same(same: tuple[str, ...]) -> None:
+def test_equivalent_notations_have_same_value(same: tuple[str, ...]) -> None:
     assert len({canonical_values(one)[0] for one in same}) == 1
 
 
@@ -42,18 +42,18 @@ def test_what_is_written_otherwise_says_the_same(same: tuple[str, ...]) -> None:
         ("$5", "€5"), ("14 Maret 2026", "14 Maret 2027"), ("3 May", "4 May"), ("12,500", "12,5"),
     ],
 )  # fmt: skip
-def test_what_says_something_else_is_something_else(one: str, other: str) -> None:
+def test_different_values_are_distinct(one: str, other: str) -> None:
     assert not {*canonical_values(one)} & {*canonical_values(other)}
 
 
 @pytest.mark.parametrize(
     "token", ["K-37", "2.4.1", "src/app.py", "", "31 Foo 2026", "32 May 2026", "2026-13-01", "1" * 40]
 )
-def test_what_is_no_number_and_no_date_says_nothing_else(token: str) -> None:
+def test_token_that_is_no_number_or_date_has_no_value(token: str) -> None:
     assert [key for key in canonical_values(token) if key != "31 foo"] == []
 
 
-def test_dates_of_german_say_what_others_say() -> None:
+def test_german_dates_are_parsed() -> None:
     assert canonical_values("14. März 2026") == canonical_values("March 14, 2026") == ("2026-03-14",)
     assert canonical_values("3. Dez 2025") == ("2025-12-03",)
 
@@ -64,11 +64,11 @@ def test_the_fifteenth_is_the_day_of_a_date_or_a_number() -> None:
     assert not {*canonical_values("16th")} & collect_canonical_values(["15 March 2026", "2026"])
 
 
-def test_days_and_months_may_stand_in_either_order() -> None:
+def test_ambiguous_date_has_both_orders() -> None:
     assert canonical_values("03/04/2026") == ("2026-04-03", "2026-03-04")
 
 
-def test_of_a_date_its_parts_are_known_and_of_an_amount_its_number() -> None:
+def test_date_includes_its_parts_and_amount_its_number() -> None:
     assert collect_canonical_values(["2026-03-14 09:30", "12 MB"]) == {
         *("2026-03-14T09:30", "T09:30", "2026-03-14", "2026-03", "2026", "-03-14", "14th", "12 mb", "12")
     }
@@ -81,6 +81,6 @@ def test_numbers_in_words_are_read_from_thirteen_on() -> None:
     ] == [*("5000", "21", "23", "15", "105", "350000", "1000")]
 
 
-def test_dashes_digits_and_what_nobody_sees_are_levelled() -> None:
+def test_dashes_digits_and_invisible_characters_are_normalized() -> None:
     assert normalize_digits_and_dashes("K\u201137 \u2212\u0665") == "K-37 -5"
     assert normalize_characters("K\u200b-\u00ad37") == "K-37"

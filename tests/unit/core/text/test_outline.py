@@ -12,7 +12,7 @@ def sections(number: int, body: str = "body") -> str:
     return "\n\n".join(f"# Section {index}\n\n{body} {index}." for index in range(number))
 
 
-def test_every_heading_is_kept_also_past_the_twentieth() -> None:
+def test_all_headings_are_kept() -> None:
     outline = build_outline(sections(30))
     assert [line for line in outline.split("\n") if line.startswith("#")] == [f"# Section {n}" for n in range(30)]
 
@@ -23,11 +23,11 @@ def test_bodies_are_shown_for_the_first_twenty_sections_and_the_rest_is_counted(
     assert outline.endswith("[The text of 10 more sections is left out.]")
 
 
-def test_one_left_out_body_is_one_section() -> None:
+def test_one_omitted_section_is_singular() -> None:
     assert build_outline(sections(21)).endswith("[The text of 1 more section is left out.]")
 
 
-def test_a_section_without_a_body_is_not_counted_as_left_out() -> None:
+def test_empty_section_is_not_counted_as_omitted() -> None:
     assert "left out" not in build_outline(sections(20) + "\n\n# Empty\n\n# Empty too\n")
 
 
@@ -36,7 +36,7 @@ def test_a_section_of_exactly_as_many_characters_as_are_shown_is_shown_whole() -
     assert build_outline("# One\n\n" + "x" * (SECTION_CHARS + 1)).endswith("x …")
 
 
-def test_a_long_section_is_cut_at_a_space_and_says_so() -> None:
+def test_long_section_is_cut_at_space_with_ellipsis() -> None:
     body = "word " * 300
     outline = build_outline(f"# One\n\n{body}")
     shown = outline.split("\n", 1)[1]
@@ -64,18 +64,18 @@ def test_headings_of_every_level_are_headings(line: str) -> None:
     assert [section.heading for section in split_sections(f"intro\n{line}\nbody")] == [None, line]
 
 
-def test_text_before_the_first_heading_is_a_section_of_its_own() -> None:
+def test_text_before_first_heading_is_section() -> None:
     assert build_outline("intro\n\n# One\nbody") == "intro\n# One\nbody"
 
 
-def test_text_without_headings_is_its_beginning() -> None:
+def test_outline_of_text_without_headings_is_its_beginning() -> None:
     assert build_outline("word " * 400).startswith("word word")
     assert len(build_outline("word " * 400)) <= SECTION_CHARS + 2
 
 
 @steady
 @given(st.lists(st.sampled_from(["# H", "text", "```", "", "## K", "x" * 700]), max_size=60))
-def test_an_outline_holds_every_heading_in_order(lines: list[str]) -> None:
+def test_outline_keeps_headings_in_order(lines: list[str]) -> None:
     text = "\n".join(lines)
     headings = [section.heading for section in split_sections(text) if section.heading is not None]
     shown = build_outline(text).split("\n")

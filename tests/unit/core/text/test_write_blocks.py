@@ -17,7 +17,7 @@ def find(text: str) -> list[tuple[str, str]]:
     return [(path, content) for path, content, _ in parse_write_blocks(text)]
 
 
-def test_a_block_gives_its_path_and_its_content_wherever_it_stands_in_an_answer() -> None:
+def test_write_block_is_found_anywhere_in_answer() -> None:
     beans = ("garden/beans.md", "# Beans\nIn May.\n")
     assert find(BLOCK) == [beans]
     assert find(f"Here it is: {BLOCK} As you wished.\n") == [beans]
@@ -26,14 +26,14 @@ def test_a_block_gives_its_path_and_its_content_wherever_it_stands_in_an_answer(
     assert parse_write_blocks(f"So: {BLOCK}.")[0][2] == BLOCK
 
 
-def test_a_fenced_block_of_json_is_one_too_and_a_canvas_is_written_as_json() -> None:
+def test_json_write_block_and_canvas_are_found() -> None:
     assert find(f"Here:\n```json\n{COMPOSED}\n```\n") == [("a.md", "# A\n```py\nx\n```\n")]
     canvas = json.dumps({"type": "composer", "path": "a.canvas", "canvas_json": {"nodes": [], "edges": []}})
     ((path, content),) = find(f"```json\n{canvas}\n```")
     assert (path, json.loads(content)) == ("a.canvas", {"nodes": [], "edges": []})
 
 
-def test_a_content_may_have_fences_tags_and_blocks_of_its_own() -> None:
+def test_content_may_include_fences_tags_and_blocks() -> None:
     inner = "# How\n```xml\n<content>x</content>\n```\nsay </writeToFile>\n"
     text = f"<writeToFile>\n<path>how.md</path>\n<content>\n{inner}</content>\n</writeToFile>\nDone."
     assert find(text) == [("how.md", inner)]
@@ -58,16 +58,16 @@ def test_a_content_may_have_fences_tags_and_blocks_of_its_own() -> None:
         "<WRITETOFILE><path>a.md</path><content>x</content></WRITETOFILE>",
     ],
 )
-def test_what_is_shown_as_code_or_is_of_another_shape_is_no_block(text: str) -> None:
+def test_fenced_or_malformed_block_is_ignored(text: str) -> None:
     assert find(text) == []
 
 
 @given(st.integers(min_value=0, max_value=len(BLOCK) - 1))
-def test_a_block_that_has_not_ended_yet_is_none(length: int) -> None:
+def test_incomplete_block_is_ignored(length: int) -> None:
     assert find(BLOCK[:length]) == []
 
 
-def test_an_answer_made_of_beginnings_is_read_in_time() -> None:
+def test_many_block_openings_are_parsed_quickly() -> None:
     head = "<writeToFile><path>a.md</path><content>"
     started = perf_counter()
     assert find(head * 5_000) == []

@@ -23,7 +23,7 @@ SAID = [b'data: {"a": 1}', b"data: b", b"event: x\ndata: c", b"data: left"]
 
 
 @given(st.lists(st.integers(min_value=0, max_value=len(STREAM))))
-def test_events_come_whole_and_without_comments_wherever_parts_end(cuts: list[int]) -> None:
+def test_events_are_complete_and_without_comments_at_any_split(cuts: list[int]) -> None:
     events = SseBuffer(ResponseLimits())
     ends = [*sorted(cuts), len(STREAM)]
     parts = [STREAM[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -41,7 +41,7 @@ class Drip(AsyncByteStream):
             yield b"data: a\n\n"
 
 
-def test_an_answer_that_takes_for_ever_ends() -> None:
+def test_endless_answer_is_cut() -> None:
     heard: list[bytes] = []
 
     async def run() -> None:
@@ -55,7 +55,7 @@ def test_an_answer_that_takes_for_ever_ends() -> None:
     assert heard[0] == b"data: a\n\n"
 
 
-def test_a_refusal_that_takes_for_ever_reads_as_far_as_it_may() -> None:
+def test_endless_error_body_is_read_up_to_limit() -> None:
     async def run() -> bytes:
         response = Response(500, stream=Drip())
         await limit_response(response, ResponseLimits(max_error_bytes=1_000))
@@ -86,7 +86,7 @@ class Empty(AsyncByteStream):
 @pytest.mark.parametrize(
     "bounds", [ResponseLimits(max_stream_bytes=10_000), ResponseLimits(max_stream_bytes=10**12, max_seconds=0.1)]
 )
-def test_what_unpacks_to_nothing_for_ever_ends(bounds: ResponseLimits) -> None:
+def test_endless_compressed_answer_is_cut(bounds: ResponseLimits) -> None:
     async def run(status: int) -> bytes:
         response = Response(status, stream=Empty(), headers={"content-encoding": "gzip"})
         await limit_response(response, bounds)
@@ -96,7 +96,7 @@ def test_what_unpacks_to_nothing_for_ever_ends(bounds: ResponseLimits) -> None:
         asyncio.run(run(200))
 
 
-def test_a_refusal_that_unpacks_to_nothing_is_empty() -> None:
+def test_error_body_that_unpacks_to_nothing_is_empty() -> None:
     async def run() -> bytes:
         response = Response(500, stream=Empty(), headers={"content-encoding": "gzip"})
         await limit_response(response, ResponseLimits(max_stream_bytes=10_000))

@@ -54,7 +54,7 @@ TARGET = RequestTarget(provider="Somebody", model="some-model", address="http://
         (ErrorResponse(status=422, message="bad field"), RequestRejectedError),
     ],
 )
-def test_a_refusal_is_told_by_whose_move_it_is(refusal: ErrorResponse, expected: type[LamellaError]) -> None:
+def test_error_class_follows_response(refusal: ErrorResponse, expected: type[LamellaError]) -> None:
     error = error_from_response(refusal, TARGET)
     assert type(error) is expected
     assert "Somebody" in str(error)
@@ -79,7 +79,7 @@ def test_a_hostile_page_is_quoted_about_as_fast_as_an_honest_one(tag: str) -> No
     assert min(take(hostile) for _ in range(3)) < 30 * min(take(honest) for _ in range(3))
 
 
-def test_of_a_page_is_quoted_what_it_shows() -> None:
+def test_html_error_is_quoted_as_visible_text() -> None:
     page = "<html><title>x</title><STYLE media=a>p{}</STYLE ><p>Bad <b>Gateway</b><script>if (a < b) {}</script><title>"
     assert str(invalid_answer_error(TARGET, page)) == "Somebody broke off its answer: Bad Gateway."
 

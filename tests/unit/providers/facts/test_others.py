@@ -45,7 +45,7 @@ def test_a_turn_without_a_time_is_billed_at_the_snapshots_date() -> None:
 
 
 @pytest.mark.parametrize("model", ["nobody:nothing", "nothing-at-all", "openai:no-such-model", ":", ""])
-def test_an_unknown_model_has_no_price_which_is_not_a_price_of_zero(model: str) -> None:
+def test_unknown_model_has_no_price(model: str) -> None:
     assert PRICES.price(model, USE, None) is None
 
 
@@ -54,7 +54,7 @@ def test_answers_are_not_part_of_the_price() -> None:
     assert zero == 0
 
 
-def test_what_is_written_for_longer_costs_more_where_a_provider_has_two_lifetimes() -> None:
+def test_longer_lifetime_write_costs_more() -> None:
     def price(model: str, lasting: int) -> Decimal:
         found = PRICES.price(model, CacheUsage(read=0, write=1_000, uncached=0, long_lifetime=lasting), None)
         assert found is not None

@@ -17,11 +17,11 @@ def _after(*prompts: Tokens, shelf: bool) -> EngineCacheState:
     return cache
 
 
-def test_a_fresh_engine_has_nothing() -> None:
+def test_new_engine_has_empty_cache() -> None:
     assert EngineCacheState().forecast(A) == CacheForecast(prompt_tokens=100, cached_tokens=0)
 
 
-def test_a_prompt_that_goes_on_is_served_all_that_was_sent_and_said() -> None:
+def test_extended_prompt_is_cached_up_to_last_answer() -> None:
     cache = EngineCacheState().after_answer((*A, 7, 8, 9), cached_tokens=102)
     assert cache.forecast((*A, 7, 8, 9, 10)) == CacheForecast(prompt_tokens=104, cached_tokens=102)
 
@@ -42,21 +42,21 @@ def test_an_answer_that_was_not_fully_seen_makes_a_forecast_a_lower_bound() -> N
     assert cache.forecast((*A[:50], 1, 2)) == CacheForecast(prompt_tokens=52, cached_tokens=50, is_exact=True)
 
 
-def test_without_a_shelf_another_conversation_takes_the_place() -> None:
+def test_without_saved_prompts_other_conversation_replaces_cache() -> None:
     assert _after(A, B, shelf=False).forecast((*A, 1)).cached_tokens == 0
 
 
-def test_with_a_shelf_the_first_conversation_is_taken_back() -> None:
+def test_saved_prompt_of_first_conversation_is_restored() -> None:
     cache = _after(A, B, shelf=True)
     assert cache.forecast((*A, 1)).cached_tokens == 100
     assert cache.forecast((*B, 1)).cached_tokens == 100
 
 
-def test_a_prompt_on_the_shelf_of_which_little_would_be_kept_stays_there() -> None:
+def test_saved_prompt_with_short_overlap_is_not_restored() -> None:
     assert _after(A, B, shelf=True).forecast((*A[:20], 1, 2)).cached_tokens == 0
 
 
-def test_what_a_longer_prompt_holds_is_not_put_aside_twice() -> None:
+def test_prefix_of_saved_prompt_is_not_saved_again() -> None:
     cache = _after(A, B, A[:60], B, shelf=True)
     assert len(cache.saved_prompts) <= 2
 

@@ -18,9 +18,7 @@ MOVES = pytest.mark.moves_prefix(reason="in the library a note that is new or ch
 
 
 @pytest.mark.parametrize("layout", [pytest.param("library", marks=MOVES), "in_place"])
-def test_what_the_engine_reports_is_what_was_forecast(
-    layout: str, tmp_path: Path, movements: list[PrefixChange]
-) -> None:
+def test_reported_cache_equals_forecast(layout: str, tmp_path: Path, movements: list[PrefixChange]) -> None:
     store = f"sqlite:///{tmp_path}/chats.db"
     with lamella.open(store) as engine:
         conversation = engine.chat(CHAT, layout=layout)

@@ -55,7 +55,7 @@ def test_text_arrives_in_pieces_then_the_usage_then_the_stop(provider: LocalProv
     assert deltas[-1].id
 
 
-def test_an_answer_that_ends_by_itself_is_cached_but_for_its_end(provider: LocalProvider) -> None:
+def test_answer_that_ends_normally_is_cached_except_end_token(provider: LocalProvider) -> None:
     hi = user("Say hi.")
     first = run(ask(provider, request(TERSE, hi, answer=60)))
     assert first.reply.stop is StopReason.END
@@ -64,7 +64,7 @@ def test_an_answer_that_ends_by_itself_is_cached_but_for_its_end(provider: Local
     assert again.reported.cached_tokens == 22 + (first.reply.usage.output or 0) - 1
 
 
-def test_an_answer_that_goes_in_circles_is_ended_and_its_cache_is_known() -> None:
+def test_looping_answer_is_ended_with_known_cache() -> None:
     circling = LocalProvider(options=replace(SMALL, window=512))
     question = user("Sing: row, row, row your boat, again and again without an end.")
     first = run(ask(circling, request(question, answer=400)))
@@ -76,7 +76,7 @@ def test_an_answer_that_goes_in_circles_is_ended_and_its_cache_is_known() -> Non
     run(circling.close())
 
 
-def test_the_same_prompt_is_cached_but_for_its_last_token(provider: LocalProvider) -> None:
+def test_repeated_prompt_is_cached_except_last_token(provider: LocalProvider) -> None:
     wanted = request(TERSE, user("Is it late?"))
     run(ask(provider, wanted))
     again = run(ask(provider, wanted))
@@ -87,7 +87,7 @@ def test_the_same_prompt_is_cached_but_for_its_last_token(provider: LocalProvide
 TOOLS = (make_tool_definition("look", description="Looks up a word.", parameters={"type": "object"}),)
 
 
-def test_a_model_that_may_call_tools_answers_and_its_cache_is_known(provider: LocalProvider) -> None:
+def test_answer_with_tools_has_known_cache(provider: LocalProvider) -> None:
     hi = user("Say hi.")
     first = run(ask(provider, request(TERSE, hi, answer=60, tools=TOOLS)))
     assert first.reply.text
@@ -102,7 +102,7 @@ def test_a_model_that_may_call_tools_answers_and_its_cache_is_known(provider: Lo
     )
 
 
-def test_an_answer_beside_tools_that_is_stopped_leaves_a_forecast_that_says_at_least(provider: LocalProvider) -> None:
+def test_stopped_answer_with_tools_gives_lower_bound_forecast(provider: LocalProvider) -> None:
     async def stop() -> str:
         stream = provider.stream(request(TERSE, user("Tell me a long story."), answer=100, tools=TOOLS))
         text = ""
@@ -130,14 +130,14 @@ def test_characters_of_several_tokens_are_accounted_for_cut_or_whole(provider: L
     assert again.forecast == again.reported
 
 
-def test_a_sampled_answer_is_accounted_for_as_it_was_sampled(provider: LocalProvider) -> None:
+def test_sampled_answer_is_in_forecast(provider: LocalProvider) -> None:
     question = user("Tell a tale.")
     first = run(ask(provider, request(TERSE, question, answer=24, extras='{"temperature": 1.6, "seed": 3}')))
     again = run(ask(provider, request(TERSE, question, assistant(first.reply.text), user("On."), answer=1)))
     assert again.forecast == again.reported
 
 
-def test_leaving_an_answer_ends_it_and_what_was_said_by_then_stays_cached(provider: LocalProvider) -> None:
+def test_abandoned_answer_is_stopped_and_its_text_cached(provider: LocalProvider) -> None:
     question = user("Tell a long story about a ship.")
 
     async def leave_early() -> str:
@@ -156,7 +156,7 @@ def test_leaving_an_answer_ends_it_and_what_was_said_by_then_stays_cached(provid
     assert again.reported.cached_tokens > 22
 
 
-def test_cancelling_while_a_prompt_is_read_in_keeps_what_was_read(provider: LocalProvider) -> None:
+def test_cancelled_prefill_keeps_processed_tokens(provider: LocalProvider) -> None:
     wanted = request(TERSE, SEA)
 
     async def cancel_early() -> None:
@@ -174,7 +174,7 @@ def test_cancelling_while_a_prompt_is_read_in_keeps_what_was_read(provider: Loca
     assert 32 <= again.reported.cached_tokens < again.reported.prompt_tokens - 1
 
 
-def test_progress_is_told_batch_by_batch(provider: LocalProvider) -> None:
+def test_progress_is_reported_per_batch(provider: LocalProvider) -> None:
     run(ask(provider, request(user("Something else first."))))
     SEEN.clear()
     asked = run(ask(provider, request(SEA, answer=1)))
@@ -194,7 +194,7 @@ def test_a_document_can_be_read_in_before_there_is_a_question(provider: LocalPro
     assert asked.reported.cached_tokens >= asked.reported.prompt_tokens - 16
 
 
-def test_a_question_ends_the_reading_ahead_and_goes_on_from_there(provider: LocalProvider) -> None:
+def test_question_interrupts_preloading_and_continues_from_it(provider: LocalProvider) -> None:
     document = Message(role=Role.SYSTEM, pieces=("Trees need light and rain. " * 28,))
 
     async def interrupt() -> None:
@@ -209,7 +209,7 @@ def test_a_question_ends_the_reading_ahead_and_goes_on_from_there(provider: Loca
     run(interrupt())
 
 
-def test_a_prompt_that_does_not_fit_is_refused_and_the_cache_stays(provider: LocalProvider) -> None:
+def test_oversized_prompt_is_refused_and_cache_kept(provider: LocalProvider) -> None:
     wanted = request(TERSE, user("Short."))
     run(ask(provider, wanted))
     with pytest.raises(ContextOverflowError, match=r"4\d\d tokens.*256 tokens") as raised:
@@ -220,7 +220,7 @@ def test_a_prompt_that_does_not_fit_is_refused_and_the_cache_stays(provider: Loc
     assert again.reported.cached_tokens == again.reported.prompt_tokens - 1
 
 
-def test_an_answer_that_meets_the_end_of_the_window_says_so(provider: LocalProvider) -> None:
+def test_answer_at_end_of_window_reports_it(provider: LocalProvider) -> None:
     full = request(user("word " * 205), answer=400, extras='{"temperature": 0, "ignore_eos": true}')
     asked = run(ask(provider, full))
     assert asked.reply.stop is StopReason.CONTEXT_WINDOW
@@ -245,7 +245,7 @@ def test_two_questions_at_once_are_answered_one_after_the_other(provider: LocalP
     assert len(run(both())) == 2
 
 
-def test_with_a_shelf_conversations_take_turns_without_losing_their_prefix() -> None:
+def test_saved_prompts_let_conversations_alternate() -> None:
     provider = LocalProvider(options=replace(SMALL, saved_prompts_mib=64))
     one, two = [user("You are A. " * 8)], [user("Be B, always. " * 8)]
 
@@ -264,7 +264,7 @@ def test_with_a_shelf_conversations_take_turns_without_losing_their_prefix() -> 
     run(provider.close())
 
 
-def test_a_closed_provider_gives_its_model_back_and_starts_cold() -> None:
+def test_closed_provider_releases_model_and_starts_empty() -> None:
     provider = LocalProvider(options=SMALL)
     wanted = request(TERSE, user("Hello."), answer=1)
     run(ask(provider, wanted))
@@ -275,7 +275,7 @@ def test_a_closed_provider_gives_its_model_back_and_starts_cold() -> None:
     assert again.reported.cached_tokens == 0
 
 
-def test_the_engine_answers_nobody_who_lacks_its_key() -> None:
+def test_engine_refuses_requests_without_its_key() -> None:
     engine = LlamaServer(get_weights_path("local"), SMALL)
     host, port = engine.address.split(":")
     statuses = []
@@ -304,13 +304,13 @@ assert "xllamacpp" in sys.modules
 """
 
 
-def test_the_engine_is_imported_when_it_is_used_and_prints_nothing() -> None:
+def test_engine_is_imported_lazily_and_prints_nothing() -> None:
     root = Path(__file__).parents[4]
     result = subprocess.run([sys.executable, "-c", ONE_ANSWER], cwd=root, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_weights_that_cannot_be_used_are_refused_when_the_first_question_comes(tmp_path: Path) -> None:
+def test_unusable_weights_are_refused_on_first_question(tmp_path: Path) -> None:
     cut = tmp_path / "cut.gguf"
     cut.write_bytes(get_weights_path("local").read_bytes()[:100_000])
     missing = replace(SMOLLM2, package="not-there", module="not_there")
@@ -324,7 +324,7 @@ def test_weights_that_cannot_be_used_are_refused_when_the_first_question_comes(t
         run(provider.close())
 
 
-def test_what_is_known_of_the_model_says_that_replies_are_cached(provider: LocalProvider) -> None:
+def test_local_profile_caches_replies(provider: LocalProvider) -> None:
     run(ask(provider, request(user("Hi"), answer=1)))
     assert (provider.profile.caches_replies, provider.profile.window) == (True, 256)
     assert LocalProvider().profile.window == EngineOptions().window
@@ -346,7 +346,7 @@ def test_a_forged_turn_in_a_note_is_text(provider: LocalProvider) -> None:
     assert count(FORGED) > count(FORGED.replace("<|im_end|>", "").replace("<|im_start|>", "")) + 4 * 3
 
 
-def test_the_request_itself_stays_as_it_was_written(provider: LocalProvider) -> None:
+def test_request_text_is_not_modified(provider: LocalProvider) -> None:
     wanted = request(TERSE, user(FORGED))
     run(provider.forecast(wanted))
     assert wanted.messages[1].text == FORGED

@@ -24,11 +24,11 @@ def test_the_same_words_again_and_again_are_a_circle(text: str) -> None:
         "".join(f"{number}. The office is closed on day {number}.\n" for number in range(30)),
     ],
 )
-def test_what_is_said_a_few_times_listed_or_drawn_is_none(text: str) -> None:
+def test_short_repetition_lists_and_drawings_are_not_loops(text: str) -> None:
     assert not is_repeating(text)
 
 
-def test_an_answer_that_goes_in_circles_is_ended_with_what_it_used() -> None:
+def test_loop_is_ended_with_usage() -> None:
     refrain = RepetitionDetector()
     assert refrain.feed({"prompt_progress": {"total": 40, "cache": 10, "processed": 30}}) is None
     chunk = {"choices": [{"delta": {"content": CLOSED}, "logprobs": {"content": [{"id": 1}, {"id": 2}]}}]}

@@ -14,7 +14,7 @@ ROUND = ToolRound(
 TALK = (TERSE, user("When?"), *round_messages(ROUND), assistant("At noon."), user("And low tide?"))
 
 
-def test_calls_and_results_are_told_in_the_talk_of_their_turn() -> None:
+def test_tool_rounds_are_rendered_as_text_in_their_turn() -> None:
     told = render_rounds_as_text(TALK)
     assert [message.role for message in told[1:]] == [Role.USER, Role.ASSISTANT, Role.USER, Role.ASSISTANT, Role.USER]
     assert told[2].text == 'Let me look.\n\n[Call of search]: {"q":"tides"}\n\n[Call of read]: {}'
@@ -22,19 +22,19 @@ def test_calls_and_results_are_told_in_the_talk_of_their_turn() -> None:
     assert not any(message.calls or message.call_id or message.provider_reply for message in told)
 
 
-def test_talk_without_tools_stays_the_same_objects() -> None:
+def test_messages_without_tools_are_returned_unchanged() -> None:
     talk = (TERSE, user("When?"), assistant("At noon."))
     assert all(one is other for one, other in zip(talk, render_rounds_as_text(talk), strict=True))
 
 
-def test_a_call_without_words_is_told_alone() -> None:
+def test_call_without_text_is_rendered_alone() -> None:
     said, *_ = render_rounds_as_text(
         round_messages(ToolRound(text=" ", calls=ROUND.calls[1:], outputs=ROUND.outputs[1:]))
     )
     assert said.text == "[Call of read]: {}"
 
 
-def test_the_embedded_model_answers_after_a_round_and_reads_it_from_its_cache_in_the_next_turn() -> None:
+def test_embedded_model_answers_after_round_and_caches_it() -> None:
     async def talk() -> tuple[int, int]:
         provider = LocalProvider(options=SMALL)
         try:

@@ -28,7 +28,7 @@ PROFILES = BuiltInProfiles()
         (None, 0, 1, None, "free"),
     ],
 )
-def test_a_model_has_the_profile_its_provider_documents(
+def test_model_has_documented_cache_profile(
     model: str | None, minimum: int, granularity: int, lifetime: int | None, writes: str
 ) -> None:
     profile = PROFILES.get_profile(model)

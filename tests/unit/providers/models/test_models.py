@@ -26,7 +26,7 @@ MODELS = BuiltInModels()
         ("local:unheard-of", None, None, 0, None),
     ],
 )
-def test_a_model_has_the_facts_its_provider_documents(
+def test_model_has_documented_facts(
     model: str, read: str | None, window: int | None, breakpoints: int, lookback: int | None
 ) -> None:
     found = MODELS.get_model(model)
@@ -34,11 +34,11 @@ def test_a_model_has_the_facts_its_provider_documents(
     assert (found.breakpoints, found.lookback) == (breakpoints, lookback)
 
 
-def test_the_cache_of_a_model_is_that_of_its_profile() -> None:
+def test_model_cache_equals_profile() -> None:
     assert MODELS.get_model("claude-sonnet-5").cache == BuiltInProfiles().get_profile("claude-sonnet-5")
 
 
-def test_claude_counts_a_lifetime_from_the_start_of_a_request_and_leaves_cached_tokens_out() -> None:
+def test_claude_lifetime_starts_at_request_and_usage_excludes_cached() -> None:
     claude, gpt = MODELS.get_model("claude-opus-5-5"), MODELS.get_model("gpt-6-sol")
     assert (claude.clock, gpt.clock) == (LifetimeStart.REQUEST_START, LifetimeStart.LAST_USE)
     assert claude.usage is not None
@@ -53,7 +53,7 @@ def test_own_caches_are_offered_up_to_gemini_3_only() -> None:
     assert offered == {"gemini-2.5-pro": True, "gemini-3.8-flash": True, "gemini-4-argon": False}
 
 
-def test_no_row_is_hidden_behind_one_that_is_less_special() -> None:
+def test_no_model_row_is_hidden_by_a_more_general_one() -> None:
     starts = [start for start, _ in FACTS]
     assert [late for at, late in enumerate(starts) if any(late.startswith(early) for early in starts[:at])] == []
 
@@ -62,7 +62,7 @@ def test_all_facts_have_their_date() -> None:
     assert {profile.as_of for _, profile in FACTS} == {FACTS_DATE}
 
 
-def test_a_lifetime_of_which_the_price_is_unknown_is_not_chosen_for_lack_of_a_pause() -> None:
+def test_lifetime_with_unknown_price_is_not_chosen() -> None:
     lifetimes = MODELS.get_model("gpt-6-sol").lifetimes
     chosen = choose_lifetime(None, lifetimes)
     assert chosen is not None
@@ -82,12 +82,12 @@ def test_a_lifetime_of_which_the_price_is_unknown_is_not_chosen_for_lack_of_a_pa
         ("gpt-4o", 0.5, 1.0),
     ],
 )
-def test_plans_are_priced_by_documented_factors_or_the_usual_ones(model: str | None, read: float, write: float) -> None:
+def test_plans_use_documented_or_default_price_factors(model: str | None, read: float, write: float) -> None:
     profile = MODELS.get_profile(model)
     assert (profile.read, profile.write) == (read, write)
 
 
-def test_what_keeps_nothing_and_takes_no_marks_is_no_cache() -> None:
+def test_profile_without_cache_has_full_price() -> None:
     none = get_cache_profile(ModelProfile(read=Decimal("0.1"), implicit=False))
     assert (none.read, none.write) == (1.0, 1.0)
     marked = get_cache_profile(ModelProfile(read=Decimal("0.1"), implicit=False, breakpoints=4))

@@ -17,7 +17,7 @@ from lamella.providers.open_provider import (
 
 
 @pytest.mark.parametrize("model", [DEMO_MODEL, "gguf:/models/small.gguf", "GGUF:small.gguf"])
-def test_models_in_this_process_are_here_and_take_what_their_engine_takes(model: str) -> None:
+def test_local_models_are_recognized_with_engine_window(model: str) -> None:
     assert is_local_model(model)
     assert get_context_window(model, BuiltInModels()) == 8_192
 
@@ -27,7 +27,7 @@ def test_other_models_are_elsewhere(model: str) -> None:
     assert not is_local_model(model)
 
 
-def test_a_window_is_that_of_the_book_and_unknown_where_it_has_none() -> None:
+def test_context_window_is_from_registry_or_unknown() -> None:
     assert get_context_window("claude-opus-5-5", BuiltInModels()) == 1_000_000
     assert get_context_window("house-1", BuiltInModels()) is None
 
@@ -57,7 +57,7 @@ def test_one_place_has_one_name_and_another_place_another(model: str, place: str
     assert model_trust_key(model, BuiltInModels()) == place
 
 
-def test_a_file_of_weights_is_named_by_where_links_lead(tmp_path: Path) -> None:
+def test_weights_file_trust_key_resolves_links(tmp_path: Path) -> None:
     (tmp_path / "link.gguf").symlink_to(tmp_path / "weights.gguf")
     assert model_trust_key(f"GGUF:{tmp_path}/link.gguf", BuiltInModels()) == f"gguf:{tmp_path.resolve()}/weights.gguf"
 
@@ -65,14 +65,14 @@ def test_a_file_of_weights_is_named_by_where_links_lead(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "host", ["go\tod.com", "\u0430pi.openai.com", "good.com\u200b", "good.com/\x1b[2J", "good .com"]
 )
-def test_an_address_that_shows_another_server_than_it_leads_to_is_refused(host: str) -> None:
+def test_address_that_misleads_about_its_server_is_refused(host: str) -> None:
     with pytest.raises(LamellaError) as caught:
         model_trust_key(f"openai-compatible:http://{host}/v1#m", BuiltInModels())
     assert caught.value.code == "bad_address"
     assert caught.value.message.isascii()
 
 
-def test_only_those_who_are_asked_by_name_are_trusted_whole() -> None:
+def test_only_named_providers_are_trusted_as_a_whole() -> None:
     assert provider_trust_key("Anthropic") == "anthropic"
     assert [provider_trust_key(name) for name in ("openai-compatible", "gguf", "scripted", "local", "nobody")] == [
         None

@@ -44,7 +44,7 @@ OPENED = {
 
 
 @pytest.mark.parametrize(("model", "kind"), OPENED.items(), ids=OPENED)
-def test_a_name_opens_its_provider_and_shows_no_key(model: str, kind: type) -> None:
+def test_model_name_opens_its_provider_without_showing_key(model: str, kind: type) -> None:
     provider = open_provider(model, keys=KEYS)
     assert type(provider) is kind
     assert SECRET not in repr(provider)
@@ -59,7 +59,7 @@ def test_a_name_opens_its_provider_and_shows_no_key(model: str, kind: type) -> N
         ("openai-compatible:odd", "openai-compatible:odd"),
     ],
 )
-def test_what_names_the_provider_is_not_sent(model: str, own: str) -> None:
+def test_provider_prefix_is_stripped(model: str, own: str) -> None:
     assert strip_provider(model) == own
 
 
@@ -81,7 +81,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("model", "code", "what", "hint"), REFUSED.values(), ids=REFUSED)
-def test_a_name_that_cannot_be_is_refused_with_what_can(model: str, code: str, what: str, hint: str) -> None:
+def test_invalid_model_name_is_refused_with_valid_forms(model: str, code: str, what: str, hint: str) -> None:
     with pytest.raises(LamellaError) as caught:
         open_provider(model, keys=KEYS)
     assert caught.value.code == code
@@ -99,7 +99,7 @@ def test_a_name_that_cannot_be_is_refused_with_what_can(model: str, code: str, w
         ("gemini:gemini-3.8-flash", "GEMINI_API_KEY or GOOGLE_API_KEY"),
     ],
 )
-def test_a_missing_key_is_asked_for_by_its_variable(model: str, names: str) -> None:
+def test_missing_key_names_its_variable(model: str, names: str) -> None:
     for keys in ({}, dict.fromkeys(KEY_VARIABLES, "")):
         with pytest.raises(LamellaError) as caught:
             open_provider(model, keys=keys)
@@ -107,7 +107,7 @@ def test_a_missing_key_is_asked_for_by_its_variable(model: str, names: str) -> N
         assert names in caught.value.hint
 
 
-def test_a_key_that_no_header_can_carry_is_refused_by_its_variable_and_not_shown() -> None:
+def test_key_invalid_in_header_is_refused_without_showing_it() -> None:
     with pytest.raises(LamellaError) as caught:
         open_provider("gemini:gemini-3.8-flash", keys={"GOOGLE_API_KEY": f"{SECRET}\n"})
     assert caught.value.code == "key_refused"
@@ -136,14 +136,14 @@ except SdkNotInstalledError as error:
 
 
 @pytest.mark.parametrize(("package", "model", "extra"), PACKAGES)
-def test_a_missing_package_is_named_with_the_line_that_installs_it(package: str, model: str, extra: str) -> None:
+def test_missing_package_names_install_command(package: str, model: str, extra: str) -> None:
     script = MISSING.format(package=package, model=model)
     printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert "is not installed" in printed
     assert f'pip install "{extra}"' in printed
 
 
-def test_a_compatible_server_is_asked_for_the_model_alone_with_its_key() -> None:
+def test_compatible_server_gets_bare_model_name_and_key() -> None:
     with chat_server(dialect=Dialect.VLLM) as server:
         model = f"openai-compatible:{server.url}/v1#{LOCAL_MODEL}"
         provider = open_provider(model, keys={"LAMELLA_API_KEY": KEY})
@@ -153,13 +153,13 @@ def test_a_compatible_server_is_asked_for_the_model_alone_with_its_key() -> None
     assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_facts_about_a_model_at_an_address_are_found_by_its_own_name() -> None:
+def test_facts_of_server_model_are_found_by_its_own_name() -> None:
     own = parse_profiles('[[model]]\nmatch = "qwen3"\nas_of = 2026-11-16\nwindow = 40960\n', name="own.toml")
     assert own.get_model(f"openai-compatible:{HTTP}#Qwen3:8b").window == 40_960
     assert own.get_model(f"openai-compatible:{HTTP}#other").window is None
 
 
-def test_a_script_is_said_reply_by_reply(tmp_path: Path) -> None:
+def test_script_gives_replies_in_order(tmp_path: Path) -> None:
     script = tmp_path / "replies.json"
     script.write_text(json.dumps(["At noon.", {"text": "At six.", "chunk": 3, "usage": {"plain": 9, "read": 4}}]))
     provider = open_provider(f"scripted:{script}", keys={})
@@ -174,7 +174,7 @@ def test_a_script_is_said_reply_by_reply(tmp_path: Path) -> None:
     ("text", "place"),
     [("{", "the file"), ("{}", "the file"), ("[7]", "0."), ('[{"txt": "a"}]', "0."), ("[{}]", "0.")],
 )
-def test_a_file_that_is_no_script_is_refused_with_its_place(tmp_path: Path, text: str, place: str) -> None:
+def test_invalid_script_is_refused_with_position(tmp_path: Path, text: str, place: str) -> None:
     script = tmp_path / "replies.json"
     script.write_text(text)
     with pytest.raises(LamellaError, match=place) as caught:
@@ -183,7 +183,7 @@ def test_a_file_that_is_no_script_is_refused_with_its_place(tmp_path: Path, text
     assert "JSON list" in caught.value.hint
 
 
-def test_a_server_is_not_asked_before_a_message_is_sent() -> None:
+def test_server_is_not_contacted_before_first_message() -> None:
     with chat_server() as server:
         provider = open_provider(f"openai-compatible:{server.url}/v1#m", keys={})
         asyncio.run(provider.close())

@@ -13,22 +13,22 @@ def find(text: str) -> tuple[tuple[int, str], ...]:
     return SecretFinder().scan(text, "sha256:x")
 
 
-def test_each_line_with_a_secret_is_named_by_its_number_and_kind() -> None:
+def test_secret_lines_are_reported_by_number_and_kind() -> None:
     text = f"One.\ntoken = {TOKEN}\nThree.\n{MADE['PRIVATE KEY']}\n{TOKEN} {TOKEN}\n"
     assert find(text) == ((2, "a GitHub token"), (4, "a private key"), (5, "a GitHub token"))
 
 
-def test_a_text_without_secrets_has_none() -> None:
+def test_text_without_secrets_reports_nothing() -> None:
     assert find("Run `ghp_` or the task-us runner; see eyJ and AKIA in the manual.\n" * 50) == ()
 
 
-def test_what_was_found_is_remembered_by_the_hash_of_the_content() -> None:
+def test_scan_result_is_cached_by_content_hash() -> None:
     finder = SecretFinder()
     assert finder.scan(TOKEN, "one")
     assert finder.scan("nothing", "one") == finder.scan(TOKEN, "one")
 
 
-def test_a_line_of_a_megabyte_takes_no_longer_than_its_letters() -> None:
+def test_long_line_is_scanned_in_linear_time() -> None:
     hostile = ["ghp_" * 250_000, "eyJ" + LETTERS * 7_000, f"AKIA{'A' * 1_000_000}", "//" + "/:_authToken=" * 80_000]
     for text in hostile:
         started = perf_counter()

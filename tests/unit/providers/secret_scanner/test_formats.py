@@ -35,7 +35,7 @@ def test_every_format_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("one", SECRET_FORMATS, ids=lambda one: one.anchors[0])
-def test_one_of_its_kind_is_told_and_its_anchor_alone_is_not(one: SecretFormat) -> None:
+def test_secret_format_matches_example_not_prefix_alone(one: SecretFormat) -> None:
     tells = secret_matcher(one)
     assert tells(f"key = {MADE[one.anchors[0]]}")
     assert not tells(f"It begins with {one.anchors[0]} and then goes on.")

@@ -23,7 +23,7 @@ from lamella.providers.wire import build_extra_body, parse_arguments, split_at, 
         ("local:", "local:"),
     ],
 )
-def test_only_the_name_of_a_provider_is_taken_off_a_model(model: str, bare: str) -> None:
+def test_only_provider_name_is_stripped_from_model(model: str, bare: str) -> None:
     assert strip_provider(model) == bare
 
 
@@ -45,24 +45,24 @@ def test_cut_text_is_whole_and_no_part_is_only_white_space(text: str, seams: lis
         ('{"q": ', {"unreadable": '{"q": '}),
     ],
 )
-def test_arguments_that_a_model_wrote_badly_are_handed_back_as_they_are(written: str, read: dict[str, object]) -> None:
+def test_malformed_arguments_are_returned_as_text(written: str, read: dict[str, object]) -> None:
     assert parse_arguments(written) == read
 
 
 @pytest.mark.parametrize(
     ("given", "words"), [("{", "not JSON"), ("[]", "not a JSON object"), ('{"model": 1}', "model")]
 )
-def test_extras_that_cannot_be_taken_are_refused(given: str, words: str) -> None:
+def test_invalid_extra_fields_are_refused(given: str, words: str) -> None:
     request = ModelRequest(model="m", messages=(user("Hi"),), extra_fields_json=given)
     with pytest.raises(InvalidOperationError, match=words):
         build_extra_body(request, {"model": "m"})
 
 
-def test_extras_stand_beside_what_is_built() -> None:
+def test_extra_fields_are_added_to_body() -> None:
     assert build_extra_body(ask(user("Hi"), model="m"), {}) == {}
     request = ModelRequest(model="m", messages=(), extra_fields_json='{"temperature": 0}')
     assert build_extra_body(request, {"model": "m"}) == {"extra_body": {"temperature": 0}}
 
 
-def test_the_schema_of_a_tool_is_its_parameters() -> None:
+def test_tool_schema_is_its_parameters() -> None:
     assert tool_schema(SEARCH)["required"] == ["q"]

@@ -12,40 +12,40 @@ def _blocks(number: int, weight: int = 1_000) -> list[Block]:
     return [Block(size=weight) for _ in range(number)]
 
 
-def test_every_stretch_ends_in_a_mark() -> None:
+def test_each_section_ends_with_breakpoint() -> None:
     ends = SectionEnds(tools=0, fixed=1, library=3, tail=9, previous_tail=7)
     assert plan_breakpoints(_blocks(10), ends, limits=RULES) == (0, 1, 3, 9)
 
 
 @pytest.mark.parametrize(("previous", "marks"), [(20, (1, 3, 20, 40)), (7, (1, 3, 7, 40))])
-def test_a_previous_tail_out_of_reach_is_marked_before_the_tools_are(previous: int, marks: tuple[int, ...]) -> None:
+def test_unreachable_previous_end_gets_breakpoint_before_tools(previous: int, marks: tuple[int, ...]) -> None:
     ends = SectionEnds(tools=0, fixed=1, library=3, tail=40, previous_tail=previous)
     assert plan_breakpoints(_blocks(41), ends, limits=RULES) == marks
 
 
 @pytest.mark.parametrize(("previous", "kept"), [(21, "within"), (20, "beyond")])
-def test_the_mark_itself_is_the_first_position_looked_at(previous: int, kept: str) -> None:
+def test_lookback_includes_breakpoint_itself(previous: int, kept: str) -> None:
     marks = plan_breakpoints(_blocks(41), SectionEnds(tail=40, previous_tail=previous), limits=RULES)
     assert marks == ((40,) if kept == "within" else (20, 40))
 
 
-def test_where_a_provider_looks_back_all_the_way_the_previous_tail_needs_no_mark() -> None:
+def test_unlimited_lookback_needs_no_breakpoint_at_previous_end() -> None:
     rules = BreakpointLimits(max_breakpoints=4, lookback=None, min_tokens=0)
     assert plan_breakpoints(_blocks(100), SectionEnds(tail=99, previous_tail=1), limits=rules) == (99,)
 
 
-def test_prefixes_that_are_surely_too_short_are_not_marked() -> None:
+def test_prefixes_below_minimum_get_no_breakpoint() -> None:
     ends = SectionEnds(tools=0, fixed=1, tail=9)
     assert plan_breakpoints(_blocks(10, weight=20), ends, limits=RULES) == (9,)
 
 
-def test_a_block_that_cannot_be_marked_gives_its_mark_to_the_one_before() -> None:
+def test_breakpoint_moves_to_previous_block_if_not_allowed() -> None:
     blocks = [Block(size=1_000), Block(size=1_000, can_have_breakpoint=False)]
     assert plan_breakpoints(blocks, SectionEnds(tail=1), limits=RULES) == (0,)
     assert plan_breakpoints([Block(size=1_000, can_have_breakpoint=False)], SectionEnds(tail=0), limits=RULES) == ()
 
 
-def test_marks_of_the_caller_come_first_and_count() -> None:
+def test_requested_breakpoints_come_first_and_count() -> None:
     ends = SectionEnds(tools=0, fixed=1, library=3, tail=9)
     assert plan_breakpoints(_blocks(10), ends, limits=RULES, requested=(5, 6, 7)) == (5, 6, 7, 9)
     assert plan_breakpoints(_blocks(10), ends, limits=RULES, requested=(9, 9)) == (0, 1, 3, 9)

@@ -6,15 +6,15 @@ from lamella.core.messages import Usage
 from lamella.providers.wire import normalise_usage, split_cache_writes
 
 
-def test_a_total_that_includes_cached_tokens_is_taken_apart() -> None:
+def test_total_including_cached_tokens_is_split() -> None:
     assert normalise_usage(total=100, read=60, write=30) == Usage(plain=10, read=60, write=30)
 
 
-def test_a_plain_count_stays_as_it_is() -> None:
+def test_plain_count_is_unchanged() -> None:
     assert normalise_usage(plain=10, read=60, write=30, write_long=5).prompt == 105
 
 
-def test_what_is_missing_is_unknown_and_not_zero() -> None:
+def test_missing_usage_is_unknown_not_zero() -> None:
     assert normalise_usage(total=100) == Usage(plain=100, read=None, write=None)
     assert normalise_usage() == Usage()
 
@@ -30,7 +30,7 @@ def test_what_is_missing_is_unknown_and_not_zero() -> None:
         (normalise_usage(plain=1, output=10**30), "output 1,000,"),
     ],
 )
-def test_what_cannot_be_true_is_unknown_with_a_reason(usage: Usage, words: str) -> None:
+def test_impossible_usage_is_unknown_with_reason(usage: Usage, words: str) -> None:
     assert usage.fault is not None
     assert words in usage.fault
     assert (usage.plain, usage.read, usage.output) == (None, None, None)
@@ -46,7 +46,7 @@ def test_what_cannot_be_true_is_unknown_with_a_reason(usage: Usage, words: str) 
         (None, 20, 30, (20, 30)),
     ],
 )
-def test_writes_are_split_by_lifetime_and_late_ones_have_the_short_one(
+def test_writes_are_split_by_lifetime(
     total: int | None, short: int | None, long: int | None, split: tuple[int | None, int | None]
 ) -> None:
     assert split_cache_writes(total, short=short, long=long) == split

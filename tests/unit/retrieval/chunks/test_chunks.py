@@ -27,7 +27,7 @@ Water `#code` and ~~#old~~.
 End."""
 
 
-def test_each_heading_begins_a_chunk_that_knows_those_above_it() -> None:
+def test_each_heading_starts_chunk_with_its_ancestors() -> None:
     chunks, tags = split_into_chunks(NOTE)
     assert [(chunk.headings, chunk.text.split("\n")[0]) for chunk in chunks] == [
         ((), "Before any heading. #plan"),
@@ -39,7 +39,7 @@ def test_each_heading_begins_a_chunk_that_knows_those_above_it() -> None:
     assert tags == ["plan", "garden/beans", "old"]
 
 
-def test_headings_and_tags_are_those_that_parsing_the_whole_note_finds() -> None:
+def test_chunk_headings_and_tags_match_full_parser() -> None:
     chunks, tags = split_into_chunks(NOTE)
     parsed = parse_note(NOTE)
     assert {heading for chunk in chunks for heading in chunk.headings} == {one.text for one in parsed.headings}
@@ -51,7 +51,7 @@ def test_a_note_without_anything_is_one_empty_chunk() -> None:
     assert split_into_chunks("\n \n")[0] == [Chunk((), "")]
 
 
-def test_a_long_section_is_cut_between_paragraphs_and_nothing_is_lost() -> None:
+def test_long_section_is_split_between_paragraphs() -> None:
     paragraphs = [f"{number} " + "word " * 60 for number in range(40)]
     chunks, _ = split_into_chunks("# One\n" + "\n\n".join(paragraphs))
     assert len(chunks) > 1
@@ -59,13 +59,13 @@ def test_a_long_section_is_cut_between_paragraphs_and_nothing_is_lost() -> None:
     assert " ".join(" ".join(chunk.text for chunk in chunks).split()) == " ".join(" ".join(paragraphs).split())
 
 
-def test_a_line_without_an_end_is_cut_somewhere() -> None:
+def test_endless_line_is_split() -> None:
     chunks, _ = split_into_chunks("x" * 1_000_000)
     assert sum(len(chunk.text) for chunk in chunks) == 1_000_000
     assert max(len(chunk.text) for chunk in chunks) == CHUNK_CHARS
 
 
-def test_of_a_hundred_thousand_headings_the_first_ten_thousand_divide_and_the_others_are_text() -> None:
+def test_headings_beyond_ten_thousand_are_text() -> None:
     chunks, _ = split_into_chunks("".join(f"{'#' * (number % 6 + 1)} h{number}\n" for number in range(100_000)))
     assert max(len(chunk.headings) for chunk in chunks) == 6
     assert {chunk.headings[-1] for chunk in chunks} >= {"h9995", "h9999"}
@@ -73,7 +73,7 @@ def test_of_a_hundred_thousand_headings_the_first_ten_thousand_divide_and_the_ot
     assert chunks[-1].text.endswith("h99999")
 
 
-def test_a_heading_without_an_end_is_not_repeated_in_all_that_stands_below_it() -> None:
+def test_long_heading_is_not_repeated_below() -> None:
     chunks, _ = split_into_chunks(f"# {'long ' * 1_000}end\n" + "## Short\nText.\n" * 50)
     assert max(len(heading) for chunk in chunks for heading in chunk.headings) <= 300
     assert sum(chunk.text.count("long") for chunk in chunks) == 1_000
@@ -107,24 +107,24 @@ def test_each_tag_of_a_line_is_found_once() -> None:
     assert split_into_chunks("".join(f" #{word}" for word in words))[1] == words
 
 
-def test_a_tag_stands_behind_any_blank() -> None:
+def test_tag_follows_any_whitespace() -> None:
     for blank in (" ", "\t", "\u3000", "\xa0"):
         text = f"a{blank}#tag"
         assert split_into_chunks(text)[1] == [tag for tag, _ in iter_inline_tags(text, 0)] == ["tag"]
 
 
-def test_a_fence_that_nobody_closes_hides_the_headings_below_it() -> None:
+def test_unclosed_fence_hides_later_headings() -> None:
     chunks, _ = split_into_chunks("# One\n~~~\n# Two\n``` \n# Three")
     assert [chunk.headings for chunk in chunks] == [("One",)]
 
 
-def test_the_name_of_a_chunk_is_its_path_headings_and_number() -> None:
+def test_chunk_id_is_path_headings_and_number() -> None:
     chunks = [Chunk(("A",), "1"), Chunk(("A",), "2"), Chunk(("A~1",), "3"), Chunk((), "4"), Chunk(("A",), "5")]
     names = chunk_ids("n.md", chunks)
     assert names == ["n.md#A", "n.md#A~1", "n.md#A~1~1", "n.md", "n.md#A~2"]
 
 
-def test_a_chunk_keeps_its_name_when_others_change() -> None:
+def test_chunk_keeps_id_when_others_change() -> None:
     before = chunk_ids("n.md", split_into_chunks("# A\none\n# B\ntwo")[0])
     after = chunk_ids("n.md", split_into_chunks("intro\n# A\none and more\n# C\n# B\ntwo")[0])
     assert set(before) <= set(after)

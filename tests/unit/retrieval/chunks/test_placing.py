@@ -27,11 +27,11 @@ def test_any_name_of_a_vault_makes_a_name_of_a_file(tmp_path: Path) -> None:
         assert len(found.name) < 80
 
 
-def test_without_a_setting_it_is_in_the_users_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_index_is_in_user_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert get_index_path(tmp_path).is_relative_to(tmp_path / "lamella" / "indexes")
 
 
-def test_a_folder_of_a_home_that_nobody_has_is_refused(tmp_path: Path) -> None:
+def test_unknown_home_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingError):
         get_index_path(tmp_path, "~nobody-at-all/indexes")

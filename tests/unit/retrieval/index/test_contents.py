@@ -18,7 +18,7 @@ FRONTS = (
 
 
 @pytest.mark.parametrize("front", FRONTS)
-def test_title_tags_and_aliases_are_those_that_parsing_the_whole_note_finds(front: str) -> None:
+def test_title_tags_and_aliases_match_full_parser(front: str) -> None:
     text = f"---\n{front}\n---\nText with #inline.\n"
     found, parsed = parse_contents("folder/note.md", text, is_markdown=True), parse_note(text)
     named = {name.lower(): value for name, value in parsed.properties.items()}.get("title")
@@ -33,20 +33,20 @@ def test_other_properties_are_searched_too() -> None:
     assert found.properties.split() == ["status:", "blocked"]
 
 
-def test_a_file_that_is_no_note_has_its_text_alone() -> None:
+def test_other_file_has_text_only() -> None:
     found = parse_contents("paper.pdf", "---\ntitle: no\n---\n#tag", is_markdown=False)
     assert (found.title, found.tags, found.aliases) == ("paper", (), ())
 
 
-def test_line_ends_and_a_byte_order_mark_do_not_count() -> None:
+def test_line_endings_and_bom_do_not_matter() -> None:
     one, other = (parse_contents("a.md", text, is_markdown=True) for text in ("\ufeff# A\r\nb\r\n", "# A\nb\n"))
     assert one == other
 
 
-def test_what_is_beyond_all_measure_is_not_read() -> None:
+def test_text_beyond_limit_is_not_indexed() -> None:
     found = parse_contents("a.md", "x " * MAX_INDEXED_CHARS, is_markdown=True)
     assert sum(len(chunk.text) for chunk in found.chunks) <= MAX_INDEXED_CHARS
 
 
-def test_the_stem_of_a_file_is_its_name_without_folder_and_ending() -> None:
+def test_file_stem_has_no_folder_or_extension() -> None:
     assert [file_stem(path) for path in ("a/b.c.md", ".hidden", "x")] == ["b.c", ".hidden", "x"]

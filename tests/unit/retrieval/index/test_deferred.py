@@ -36,7 +36,7 @@ class Noted:
         self._done.append("closed")
 
 
-def test_nothing_is_opened_before_somebody_asks_and_nothing_closed_that_was_not_opened() -> None:
+def test_deferred_index_opens_on_first_use_and_closes_only_if_opened() -> None:
     done: list[str] = []
     index = DeferredIndex(lambda: Noted(done))
     index.close()

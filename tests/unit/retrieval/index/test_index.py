@@ -17,7 +17,7 @@ def spoil(file: Path) -> None:
     file.write_bytes(data)
 
 
-def test_what_was_indexed_lasts(tmp_path: Path) -> None:
+def test_index_persists(tmp_path: Path) -> None:
     root = write(tmp_path / "v", NOTES)
     with indexed(root) as index:
         first = find(index, "number17")
@@ -27,7 +27,7 @@ def test_what_was_indexed_lasts(tmp_path: Path) -> None:
         assert find(index, "number17") == first
 
 
-def test_an_index_that_was_damaged_is_made_anew_and_says_so(tmp_path: Path) -> None:
+def test_damaged_index_is_rebuilt_with_reason(tmp_path: Path) -> None:
     root = write(tmp_path / "v", NOTES)
     file = tmp_path / "own" / "index.db"
     with indexed(root, file):
@@ -45,7 +45,7 @@ def test_an_index_that_was_damaged_is_made_anew_and_says_so(tmp_path: Path) -> N
         index.close()
 
 
-def test_damage_that_shows_only_while_searching_is_mended_too(tmp_path: Path) -> None:
+def test_damage_found_while_searching_is_repaired(tmp_path: Path) -> None:
     root = write(tmp_path / "v", NOTES)
     with indexed(root) as index:
         # The words of an index are in tables of their own; nothing is wrong with the pages of this file.
@@ -54,7 +54,7 @@ def test_damage_that_shows_only_while_searching_is_mended_too(tmp_path: Path) ->
         assert index.refresh().rebuild_reason is not None
 
 
-def test_an_index_is_made_anew_when_that_is_asked(tmp_path: Path) -> None:
+def test_index_is_rebuilt_on_request(tmp_path: Path) -> None:
     with indexed(write(tmp_path / "v", NOTES)) as index:
         report = index.refresh(rebuild=True, only_paths=["000.md"])
         assert (report.read_count, report.rebuild_reason) == (len(NOTES), "it was asked for")

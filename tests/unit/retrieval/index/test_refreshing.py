@@ -16,7 +16,7 @@ from lamella.retrieval.index import IndexRefresher, VaultIndex
 NOTES = {"a.md": "alpha", "b/c.md": "beta", "d.txt": "gamma"}
 
 
-def test_the_second_time_nothing_is_read(tmp_path: Path) -> None:
+def test_second_refresh_reads_nothing(tmp_path: Path) -> None:
     with indexed(write(tmp_path / "v", NOTES)) as index:
         assert isinstance(index._refresher, IndexRefresher)
         for file in (tmp_path / "v").rglob("*.*"):
@@ -25,7 +25,7 @@ def test_the_second_time_nothing_is_read(tmp_path: Path) -> None:
         assert paths(index, "beta") == ["b/c.md"]
 
 
-def test_what_is_new_changed_moved_or_gone_is_seen(tmp_path: Path) -> None:
+def test_new_changed_moved_and_deleted_files_are_updated(tmp_path: Path) -> None:
     root = write(tmp_path / "v", NOTES)
     with indexed(root) as index:
         write(root, {"a.md": "delta", "new.md": "epsilon"})
@@ -61,7 +61,7 @@ def test_many_names_of_a_note_are_stored_once_and_all_found(tmp_path: Path) -> N
             assert paths(index, question) == ["a.md"]
 
 
-def test_only_the_files_that_are_named_are_looked_at(tmp_path: Path) -> None:
+def test_only_given_paths_are_refreshed(tmp_path: Path) -> None:
     root = write(tmp_path / "v", NOTES)
     with indexed(root) as index:
         write(root, {"a.md": "delta", "b/c.md": "zeta"})
@@ -72,14 +72,14 @@ def test_only_the_files_that_are_named_are_looked_at(tmp_path: Path) -> None:
         assert index.refresh(only_paths=["a.md", "none.md"]).removed_count == 1
 
 
-def test_progress_is_told_file_by_file(tmp_path: Path) -> None:
+def test_progress_is_reported_per_file(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     with indexed(write(tmp_path / "v", NOTES)) as index:
         index.refresh(rebuild=True, on_progress=lambda done, total: told.append((done, total)))
     assert told == [(1, 3), (2, 3), (3, 3)]
 
 
-def test_a_file_that_cannot_be_read_is_told_and_keeps_no_other_from_being_found(tmp_path: Path) -> None:
+def test_unreadable_file_is_reported_and_others_are_found(tmp_path: Path) -> None:
     root = write(tmp_path / "v", {**NOTES, "binary.md": b"\xff\xfe\0\x01" * 500, "paper.pdf": b"%PDF-1.4 broken"})
     (root / "nowhere.md").symlink_to(root / "gone.md")
     with indexed(root) as index:
@@ -120,7 +120,7 @@ def test_hostile_files_are_read_within_bounds(tmp_path: Path) -> None:
         assert paths(index, "[[empty]]") == ["empty.md"]
 
 
-def test_nothing_outside_of_the_vault_is_read(tmp_path: Path) -> None:
+def test_files_outside_vault_are_not_indexed(tmp_path: Path) -> None:
     secret = write(tmp_path / "outside", {"secret.md": "treasure"})
     root = write(tmp_path / "v", NOTES)
     (root / "link.md").symlink_to(secret / "secret.md")
@@ -132,7 +132,7 @@ def test_nothing_outside_of_the_vault_is_read(tmp_path: Path) -> None:
         assert paths(index, "alpha") == ["a.md", "within.md"]
 
 
-def test_the_number_of_chunks_that_is_kept_is_true(tmp_path: Path) -> None:
+def test_stored_chunk_count_is_correct(tmp_path: Path) -> None:
     root = write(tmp_path / "v", {f"{number}.md": "# A\nx\n# B\ny" for number in range(5)})
     with indexed(root) as index:
         write(root, {"0.md": "# A\nz", "1.md": b"\xff"})
@@ -144,7 +144,7 @@ def test_the_number_of_chunks_that_is_kept_is_true(tmp_path: Path) -> None:
         assert int(kept) == there == 5
 
 
-def test_what_lacks_an_extra_is_tried_again_although_its_file_is_the_same(tmp_path: Path) -> None:
+def test_file_missing_an_extra_is_retried(tmp_path: Path) -> None:
     root = write(tmp_path / "v", {**NOTES, "paper.pdf": b"%PDF-1.4"})
     installed = False
 

@@ -30,7 +30,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VaultIndex]:
         yield index
 
 
-def test_the_finder_is_what_an_index_answers_with(index: VaultIndex) -> None:
+def test_index_answers_with_note_searcher(index: VaultIndex) -> None:
     assert isinstance(index._finder, NoteSearcher)
 
 
@@ -60,20 +60,20 @@ def test_forms_accents_parts_of_names_and_other_scripts_are_found(index: VaultIn
     assert paths(index, query)[:1] == [path]
 
 
-def test_a_word_in_its_very_form_comes_first(tmp_path: Path) -> None:
+def test_exact_word_form_ranks_first(tmp_path: Path) -> None:
     notes = {f"{word}.md": f"Something about {word} here." for word in ("connects", "connected", "connecting")}
     with indexed(write(tmp_path / "v", {**notes, "x.md": "Other things."})) as index:
         for word in ("connects", "connected", "connecting"):
             assert paths(index, f"{word} something")[0] == f"{word}.md"
 
 
-def test_words_that_stand_beside_each_other_as_asked_come_first(tmp_path: Path) -> None:
+def test_adjacent_words_in_order_rank_first(tmp_path: Path) -> None:
     notes = {"a.md": "A pump for water. A hose on the roof.", "b.md": "Water on the roof. A hose pump for it."}
     with indexed(write(tmp_path / "v", notes)) as index:
         assert paths(index, "hose pump") == ["b.md", "a.md"]
 
 
-def test_a_note_that_is_named_comes_first_with_the_passage_that_fits(index: VaultIndex) -> None:
+def test_linked_note_comes_first_with_matching_passage(index: VaultIndex) -> None:
     hits = find(index, "[[Growing Beans]] evening pump")
     assert (hits[0].path, hits[0].heading) == ("garden/beans.md", "Watering")
     assert {hit.path for hit in hits[1:]} == {"daily/2026-11-12.md", "daily/2026-11-16.md"}
@@ -83,11 +83,11 @@ def test_a_note_that_is_named_comes_first_with_the_passage_that_fits(index: Vaul
         assert (first.heading, first.why) == ("Sowing", "named [[Growing beans]]")
 
 
-def test_a_link_that_names_nothing_is_looked_for_by_its_words(index: VaultIndex) -> None:
+def test_link_without_note_is_searched_by_words(index: VaultIndex) -> None:
     assert paths(index, "[[spade and rake]]")[0] == "garden/tools.md"
 
 
-def test_a_tag_stands_for_those_below_it(index: VaultIndex) -> None:
+def test_tag_includes_subtags(index: VaultIndex) -> None:
     assert set(paths(index, "#garden")) == {"garden/beans.md", "garden/tools.md"}
     assert paths(index, "#GARDEN/vegetables") == ["garden/beans.md"]
     assert paths(index, "#gard") == []
@@ -97,13 +97,13 @@ def test_a_tag_stands_for_those_below_it(index: VaultIndex) -> None:
     assert hit.why == "evening in text; tagged #plan"
 
 
-def test_a_folder_is_searched_with_all_below_it(index: VaultIndex) -> None:
+def test_folder_filter_includes_subfolders(index: VaultIndex) -> None:
     assert set(paths(index, "path:daily pump")) == {"daily/2026-11-12.md", "daily/2026-11-16.md"}
     assert paths(index, "folder:Garden/ pump") == []
     assert paths(index, 'path:"daily/2026-11-12.md"') == ["daily/2026-11-12.md"]
 
 
-def test_days_are_those_of_names_and_else_of_changes(tmp_path: Path) -> None:
+def test_dates_come_from_names_or_modification(tmp_path: Path) -> None:
     root = write(tmp_path / "v", NOTES)
     date(root / "garden" / "tools.md", datetime(2026, 11, 10, 9, tzinfo=UTC))
     date(root / "daily" / "2026-11-16.md", datetime(2026, 11, 10, 9, tzinfo=UTC))
@@ -117,7 +117,7 @@ def test_days_are_those_of_names_and_else_of_changes(tmp_path: Path) -> None:
         assert len(paths(index, "in June 2025", limit=20)) == len(NOTES) - 3
 
 
-def test_what_is_in_quotes_must_stand_so(index: VaultIndex) -> None:
+def test_quoted_phrase_must_match_exactly(index: VaultIndex) -> None:
     assert paths(index, '"watering can"') == ["garden/tools.md"]
     assert paths(index, '"can watering"') == []
 
@@ -132,13 +132,13 @@ def test_every_note_that_fits_has_one_passage_before_any_has_two(tmp_path: Path)
         assert len({hit.id for hit in hits}) == 12
 
 
-def test_equals_stand_in_the_order_of_their_paths(tmp_path: Path) -> None:
+def test_equal_scores_are_ordered_by_path(tmp_path: Path) -> None:
     notes = {f"{name}.md": "The same pump." for name in ("c", "a", "d", "b")}
     with indexed(write(tmp_path / "v", notes)) as index:
         assert paths(index, "pump") == ["a.md", "b.md", "c.md", "d.md"]
 
 
-def test_equals_beyond_those_that_are_fetched_are_in_their_order_too(tmp_path: Path) -> None:
+def test_equal_scores_beyond_fetch_limit_are_ordered_by_path(tmp_path: Path) -> None:
     notes = {f"{name:03}.md": "The same pump." for name in range(150)}
     with indexed(write(tmp_path / "v", {path: notes[path] for path in sorted(notes, reverse=True)})) as index:
         for path in ("070.md", "000.md"):
@@ -155,13 +155,13 @@ def test_no_sign_means_anything_to_the_database(index: VaultIndex, query: str) -
     find(index, f"{query} pump")
 
 
-def test_a_question_without_a_word_finds_nothing(index: VaultIndex) -> None:
+def test_query_without_words_finds_nothing(index: VaultIndex) -> None:
     assert find(index, "…") == []
     assert find(index, "zzzyzx") == []
     assert find(index, "the of") == [] or find(index, "the of")
 
 
-def test_notes_are_ranked_for_a_question_and_none_is_left_out(index: VaultIndex) -> None:
+def test_all_given_notes_are_ranked(index: VaultIndex) -> None:
     among = ["nowhere.md", *sorted(NOTES), "garden/beans.md"]
     ranked = index.rank_notes("pump irrigation", paths=among)
     assert ranked[:2] == ["daily/2026-11-12.md", "daily/2026-11-16.md"]

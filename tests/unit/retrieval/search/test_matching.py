@@ -30,12 +30,12 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VaultIndex]:
         yield index
 
 
-def test_of_very_many_chunks_those_with_two_words_or_one_in_a_name_come_first(index: VaultIndex) -> None:
+def test_chunks_with_two_words_or_name_match_come_first(index: VaultIndex) -> None:
     assert set(paths(index, "tide and cliff", limit=3)) == {"coast/07.md", "coast/31.md", "coast/cliff.md"}
 
 
 @pytest.mark.parametrize("question", ["tide and cliff", "cliff tide 7", "tide", "stone cliff", "sand stone"])
-def test_what_is_not_scored_would_not_have_come_first(index: VaultIndex, question: str) -> None:
+def test_unscored_chunks_would_not_rank_first(index: VaultIndex, question: str) -> None:
     matcher = ChunkMatcher(index._file)
     query_words = matcher.prepare_query(question, [])
     assert query_words is not None
@@ -46,7 +46,7 @@ def test_what_is_not_scored_would_not_have_come_first(index: VaultIndex, questio
 
 
 @pytest.mark.parametrize("question", ["tide and cliff", "sand stone"])
-def test_where_more_notes_are_wanted_all_that_have_a_word_are_found(index: VaultIndex, question: str) -> None:
+def test_large_limit_finds_all_notes_with_a_word(index: VaultIndex, question: str) -> None:
     matcher = ChunkMatcher(index._file)
     query_words = matcher.prepare_query(question, [])
     assert query_words is not None
@@ -60,7 +60,7 @@ def test_few_chunks_are_all_scored(index: VaultIndex) -> None:
     assert not query_words.best_expression
 
 
-def test_two_words_in_a_row_are_not_looked_for_where_both_are_everywhere(index: VaultIndex) -> None:
+def test_pairs_of_ubiquitous_words_are_not_searched(index: VaultIndex) -> None:
     matcher = ChunkMatcher(index._file)
     everywhere, seldom = matcher.prepare_query("sand stone", []), matcher.prepare_query("stone cliff", [])
     assert everywhere is not None

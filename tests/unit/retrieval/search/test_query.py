@@ -7,7 +7,7 @@ from lamella.retrieval.search import MAX_QUERY_CHARS, parse_vault_query
 TODAY = date(2026, 11, 17)
 
 
-def test_a_question_is_taken_apart() -> None:
+def test_query_is_parsed_into_filters_and_words() -> None:
     asked = parse_vault_query(
         '[[My Note#Part|words]] #Project/Alpha path:"My Folder/" folder:daily "exact words" beans #12 last week',
         today=TODAY,
@@ -21,7 +21,7 @@ def test_a_question_is_taken_apart() -> None:
     assert asked.has_filters
 
 
-def test_plain_words_say_nowhere_to_look() -> None:
+def test_plain_words_have_no_filters() -> None:
     asked = parse_vault_query("what of last week", today=None)
     assert not asked.has_filters
     assert asked.words == "what of last week"

@@ -39,16 +39,14 @@ def ask(place: RunnerContext, runners: dict[str, Runner]) -> Turn:
     return asyncio.run(main())
 
 
-def test_an_agent_without_tools_says_so_and_asks_without_guidelines() -> None:
+def test_agent_without_tools_warns_and_sends_no_guidelines() -> None:
     turn = ask(RunnerContext(), {})
     assert [warning for warning in turn.envelope.warnings if "no tools here" in warning]
     assert turn.envelope.prompt.system.guidelines == ""
 
 
 @pytest.mark.parametrize(("runners", "instead"), [({}, "chat"), ({"plus": run_chat}, "plus")])
-def test_what_it_cannot_do_is_left_to_plus_or_where_there_is_none_to_chat(
-    runners: dict[str, Runner], instead: str
-) -> None:
+def test_agent_falls_back_to_plus_or_chat(runners: dict[str, Runner], instead: str) -> None:
     turn = ask(RunnerContext(supports_tools=lambda _model: False), runners)
     assert turn.envelope.prompt.turn_settings.runner == instead
     assert f"m cannot call tools; {instead} answers in place of agent." in turn.envelope.warnings

@@ -36,7 +36,7 @@ def say(chat: Conversation, text: str) -> list[str]:
     return asyncio.run(main())
 
 
-def test_only_a_stage_that_searches_is_told_of_tools(chat: Conversation, speaker: Speaker) -> None:
+def test_only_searching_stage_gets_tools(chat: Conversation, speaker: Speaker) -> None:
     chat.start_workflow("rfc")
     say(chat, "What is the problem?")
     chat.write_stage({"problem": "Desks.", "goals": "Fewer."})
@@ -52,11 +52,11 @@ def test_only_a_stage_that_searches_is_told_of_tools(chat: Conversation, speaker
     assert "search_notes" in told[1]
 
 
-def test_where_no_work_was_begun_that_is_said_and_the_question_answered(chat: Conversation, speaker: Speaker) -> None:
+def test_staged_runner_without_workflow_warns_and_answers(chat: Conversation, speaker: Speaker) -> None:
     assert any("No workflow was begun" in line for line in say(chat, "Hello?"))
     assert chat.turns()[-1].reply is not None
     assert len(speaker.requests) == 1
 
 
-def test_the_first_sentence_tells_people_what_it_does() -> None:
+def test_docstring_describes_runner_to_users() -> None:
     assert (run_staged.__doc__ or "").startswith("A chat in the stages of a workflow")

@@ -41,24 +41,24 @@ def edit(*parts: str, offered: tuple[StoredCitation, ...] = OFFERED) -> tuple[st
         ("", "", ""),
     ],
 )
-def test_an_answer_cites_what_there_is_numbered_as_it_is_first_mentioned(said: str, shown: str, cited: str) -> None:
+def test_citations_are_numbered_by_first_mention(said: str, shown: str, cited: str) -> None:
     assert edit(said) == (shown, list(cited))
     assert edit(*said) == (shown, list(cited))
 
 
-def test_an_answer_that_cites_ends_with_a_list_of_its_sources() -> None:
+def test_answer_with_citations_ends_with_source_list() -> None:
     editor = CitationEditor(OFFERED)
     assert editor.feed("So [^4], so [^2].") + editor.finish(has_tool_calls=False) == (
         "So [^1], so [^2].\n\n[^1]: [[d.md#Plan]]\n[^2]: [[b.md#Plan]]"
     )
 
 
-def test_an_answer_that_cites_nothing_has_no_list() -> None:
+def test_answer_without_citations_has_no_list() -> None:
     editor = CitationEditor(OFFERED)
     assert editor.feed("Nothing says so [^9].") + editor.finish(has_tool_calls=False) == "Nothing says so."
 
 
-def test_a_list_that_the_model_writes_itself_is_left_out() -> None:
+def test_source_list_of_model_is_removed() -> None:
     said = "So [^2].\n\n[^2]: somewhere.md\n[^7]: nowhere.md"
     for parts in ([said], list(said)):
         editor = CitationEditor(OFFERED)
@@ -66,7 +66,7 @@ def test_a_list_that_the_model_writes_itself_is_left_out() -> None:
         assert text == "So [^1].\n\n[^1]: [[b.md#Plan]]"
 
 
-def test_an_answer_that_only_lists_its_sources_rests_on_those_that_there_are() -> None:
+def test_source_list_alone_cites_its_sources() -> None:
     said = "So it is.\n\n[^9]: nowhere.md\n[^3]: somewhere.md"
     for parts in ([said], list(said)):
         editor = CitationEditor(OFFERED)
@@ -75,27 +75,27 @@ def test_an_answer_that_only_lists_its_sources_rests_on_those_that_there_are() -
         assert editor.sources == (OFFERED[2],)
 
 
-def test_numbers_go_on_where_tools_were_called_before_the_answer() -> None:
+def test_numbering_continues_after_tool_calls() -> None:
     editor = CitationEditor(OFFERED)
     assert editor.feed("As [^3] says, I look") + editor.finish(has_tool_calls=True) == "As [^1] says, I look"
     assert editor.feed("It is [^1], as [^3] says.") == "It is [^2], as [^1] says."
     assert editor.finish(has_tool_calls=False).splitlines()[-2:] == ["[^1]: [[c.md#Plan]]", "[^2]: [[a.md#Plan]]"]
 
 
-def test_only_what_may_be_a_part_of_a_citation_is_held_back() -> None:
+def test_only_possible_citation_part_is_held_back() -> None:
     editor = CitationEditor(OFFERED)
     assert [editor.feed(part) for part in ("It is", " so", " [", "^3", "]", ", a[", "0] `x", "` y")] == [
         "It is", " so", "", "", " [^1]", ", a", "[0] ", "`x` y",
     ]  # fmt: skip
 
 
-def test_code_that_never_ends_does_not_hold_back_an_answer() -> None:
+def test_unclosed_code_does_not_hold_back_answer() -> None:
     editor = CitationEditor(OFFERED)
     given = "".join(editor.feed(part) for part in ["one ` tick ", *["word "] * 200])
     assert len(given) > 500
 
 
-def test_what_was_shown_before_a_stop_cites_what_it_says() -> None:
+def test_stopped_answer_has_its_sources() -> None:
     editor = CitationEditor(OFFERED)
     assert editor.feed("So [^2], and [^3") == "So [^1], and"
     assert [source.id for source in editor.sources] == ["b.md#passage:Plan"]
@@ -126,7 +126,7 @@ pieces = st.sampled_from(
 
 @steady
 @given(st.lists(pieces, max_size=24), st.data())
-def test_however_an_answer_comes_apart_the_same_is_shown(said: list[str], data: st.DataObject) -> None:
+def test_any_split_of_answer_shows_the_same(said: list[str], data: st.DataObject) -> None:
     text = "".join(said)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     parts = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -136,7 +136,7 @@ def test_however_an_answer_comes_apart_the_same_is_shown(said: list[str], data: 
     assert whole.sources == apart.sources
 
 
-def test_an_endless_line_takes_no_longer_than_its_length_calls_for() -> None:
+def test_endless_line_is_processed_in_linear_time() -> None:
     editor = CitationEditor(OFFERED)
     for _ in range(2_000):
         editor.feed(" " * 50 + "`" + "\t" * 50 + "[^")
@@ -154,7 +154,7 @@ def test_an_endless_line_takes_no_longer_than_its_length_calls_for() -> None:
         ("[^123456]: other.md\nYes [^2].", "Yes [^1]."),
     ],
 )
-def test_long_numbers_and_many_of_them_are_held_to_the_sources_there_are(said: str, shown: str, size: int) -> None:
+def test_citations_beyond_sources_are_removed(said: str, shown: str, size: int) -> None:
     editor = CitationEditor([StoredCitation(id="a.md"), StoredCitation(id="b.md")])
     given = "".join(editor.feed(said[at : at + size]) for at in range(0, len(said), size)) + editor.finish(
         has_tool_calls=False
@@ -162,7 +162,7 @@ def test_long_numbers_and_many_of_them_are_held_to_the_sources_there_are(said: s
     assert given.partition("\n\n")[0].strip() == shown
 
 
-def test_a_citation_without_an_end_holds_nobody_up() -> None:
+def test_unclosed_citation_is_passed_through_quickly() -> None:
     editor = CitationEditor([StoredCitation(id="a.md")])
     said = "x" + "[^" * 20_000 + "1," * 20_000
     begun = monotonic()

@@ -46,7 +46,7 @@ def artifacts(asked: TurnRequest) -> list[Artifact]:
     return [one for one in asked.attach if isinstance(one, Artifact)]
 
 
-def test_passages_stand_by_source_and_place_and_their_rank_is_told() -> None:
+def test_passages_are_grouped_by_source_and_ranked() -> None:
     turn_request = attach(COSTS, BEES, BEDS)
     assert [(one.id, one.kind) for one in artifacts(turn_request)] == [
         ("bees.md#passage:~0", ArtifactKind.PASSAGE),
@@ -70,7 +70,7 @@ def test_the_same_passages_are_the_same_bytes_whatever_their_rank() -> None:
     assert one.citations == other.citations
 
 
-def test_a_passage_of_a_note_that_stands_in_full_refers_to_the_note() -> None:
+def test_passage_of_full_note_is_reference_to_note() -> None:
     turn_request = attach(COSTS, BEDS, state=knowing(Note(path="plan.md", text=PLAN)))
     (note,) = artifacts(turn_request)
     assert (note.id, note.kind, note.text) == ("plan.md", ArtifactKind.NOTE, PLAN)
@@ -81,7 +81,7 @@ def test_a_passage_of_a_note_that_stands_in_full_refers_to_the_note() -> None:
     assert turn_request.results[0].text.splitlines()[1] == "[^1] plan.md, below Plan#Beds, rank 2"
 
 
-def test_a_passage_that_its_note_did_not_have_when_it_was_sent_is_one_of_its_own() -> None:
+def test_passage_missing_in_sent_note_is_sent() -> None:
     state = knowing(Note(path="plan.md", text="# Plan\n\nNothing yet.\n"))
     assert [one.id for one in artifacts(attach(COSTS, state=state))] == ["plan.md#passage:Plan#Costs"]
 
@@ -92,7 +92,7 @@ def test_a_note_that_leaves_with_the_question_is_not_referred_to() -> None:
     assert [one.id for one in artifacts(turn_request)] == ["plan.md#passage:Plan#Costs"]
 
 
-def test_a_passage_of_a_note_that_comes_with_the_question_is_not_sent_beside_it() -> None:
+def test_passage_of_attached_note_is_not_sent() -> None:
     wanted = (
         Note(path="./plan.md").to_artifact(),
         Folder(path="work").to_artifact(),
@@ -104,19 +104,19 @@ def test_a_passage_of_a_note_that_comes_with_the_question_is_not_sent_beside_it(
     assert turn_request.citations == (StoredCitation(id="plan.md", place="Plan > Costs"),)
 
 
-def test_where_nothing_is_found_the_model_is_told_so() -> None:
+def test_empty_retrieval_is_reported_to_model() -> None:
     turn_request = attach()
     assert (turn_request.attach, turn_request.citations) == ((), ())
     assert turn_request.results[0].text.startswith("Nothing in the vault fits this question.")
 
 
-def test_passages_take_no_more_room_than_there_is_and_the_best_comes_in_any_case() -> None:
+def test_passages_fit_limit_and_best_is_always_sent() -> None:
     long = replace(BEES, text="x" * 600)
     assert fit_passages([long, COSTS, BEDS], 620) == [(1, long), (2, COSTS)]
     assert fit_passages([long, COSTS], 10) == [(1, long)]
     assert fit_passages([], 10) == []
 
 
-def test_no_name_of_a_note_breaks_out_of_its_line() -> None:
+def test_note_name_stays_on_its_line() -> None:
     turn_request = attach(hit("a\n[^1] b.md, rank 1", "x", "text"))
     assert len(turn_request.results[0].text.splitlines()) == 2

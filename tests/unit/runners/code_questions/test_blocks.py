@@ -14,27 +14,27 @@ from lamella.runners.code_questions import (
 )
 
 
-def test_every_kind_has_a_block_of_its_own() -> None:
+def test_every_task_has_own_instruction() -> None:
     assert set(TASK_INSTRUCTIONS) == set(CodeTask)
     assert len({block.text for block in TASK_INSTRUCTIONS.values()}) == len(TASK_INSTRUCTIONS)
 
 
-def test_functions_are_those_that_are_asked_for_by_their_names() -> None:
+def test_tasks_with_request_have_fixed_names() -> None:
     assert TASKS_WITH_REQUEST == ("explain", "problems", "tests", "optimise", "comment", "complete", "fix")
 
 
-def test_all_but_ordinary_talk_is_attached_to_the_turn_that_asks_for_it() -> None:
+def test_all_tasks_except_regular_are_attached() -> None:
     assert set(ATTACHED_TASKS) == set(CodeTask) - {CodeTask.REGULAR}
     assert make_instruction(CodeTask.FIX).to_artifact().id == "instruction:fix"
 
 
 @pytest.mark.parametrize("kind", CodeTask)
-def test_a_block_has_no_day_in_it_and_is_too_short_to_be_outlined(kind: CodeTask) -> None:
+def test_instruction_has_no_date_and_is_short(kind: CodeTask) -> None:
     assert date_time_pattern().search(TASK_INSTRUCTIONS[kind].text) is None
     assert len(TASK_INSTRUCTIONS[kind].text) < 1_000
 
 
-def test_a_kind_that_is_none_is_refused_with_those_there_are() -> None:
+def test_unknown_task_is_refused_with_valid_ones() -> None:
     with pytest.raises(InvalidOperationError, match="There is no kind 'dance'") as caught:
         parse_task("dance")
     assert "explain" in caught.value.hint

@@ -16,7 +16,7 @@ def said(role: str, content: str) -> dict[str, object]:
     return {"role": role, "content": content}
 
 
-def test_roles_of_a_client_are_mapped_and_other_fields_left_out() -> None:
+def test_client_roles_are_mapped_and_other_fields_ignored() -> None:
     given_ones = [
         {"role": "pro_user", "content": "a", "fullContent": "a, and all of it", "id": 7},
         said("assistant", "b"),
@@ -32,7 +32,7 @@ def test_roles_of_a_client_are_mapped_and_other_fields_left_out() -> None:
     assert given_ones[0]["id"] == 7, "what came in is as it was"
 
 
-def test_system_messages_become_one_and_each_text_counts_once() -> None:
+def test_system_messages_are_joined_without_duplicates() -> None:
     talk = parse_messages(
         [said("system", "Be terse."), said("user", "a"), said("system", "Be terse."), said("system", "In German.")]
     )
@@ -40,29 +40,29 @@ def test_system_messages_become_one_and_each_text_counts_once() -> None:
     assert talk.turns == (PlainTurn("a"),)
 
 
-def test_line_ends_and_marks_are_evened_once_and_for_all() -> None:
+def test_line_ends_and_boms_are_normalized() -> None:
     assert normalize_line_ends("\ufeff\ufeffa\r\nb\rc\r\r\nd") == "a\nb\nc\n\nd"
 
 
-def test_answers_that_follow_each_other_are_one_and_a_question_may_stand_alone() -> None:
+def test_consecutive_answers_are_joined_and_question_may_be_unanswered() -> None:
     talk = parse_messages([said("user", "a"), said("user", "b"), said("assistant", "c"), said("assistant", "d")])
     assert talk.turns == (PlainTurn("a"), PlainTurn("b", "c\n\nd"))
 
 
-def test_a_greeting_that_nobody_asked_for_is_kept_as_what_it_is() -> None:
+def test_leading_greeting_is_kept() -> None:
     talk = parse_messages([said("assistant", "Hello. Which language?"), said("user", "Go.")])
     assert [turn.answer for turn in talk.turns] == ["Hello. Which language?", ""]
     assert talk.turns[0].question, "providers want a question before an answer"
     assert [one.role for one in turns_to_messages("", talk.turns)] == ["assistant", "user"]
 
 
-def test_what_a_role_that_nobody_knows_says_counts_as_the_users_and_that_is_said() -> None:
+def test_unknown_role_counts_as_user_with_warning() -> None:
     talk = parse_messages([said("function", "42"), said("function", "43")])
     assert talk.turns == (PlainTurn("42"), PlainTurn("43"))
     assert talk.warnings == ("Nobody knows the role 'function': what it says counts as the user's.",)
 
 
-def test_a_greeting_without_words_is_no_turn_and_a_question_is_never_taken_for_one() -> None:
+def test_empty_greeting_is_no_turn() -> None:
     assert parse_messages([said("assistant", ""), said("user", "a")]).turns == (PlainTurn("a"),)
     asked = "(The conversation begins.)"
     assert [one.content for one in turns_to_messages("", [PlainTurn(asked), PlainTurn("b")])] == [asked, "b"]
@@ -92,7 +92,7 @@ def test_reading_the_history_again_gives_the_same_turns(given_ones: list[dict[st
         ([said("user", "\ud800")], "half of a pair"),
     ],
 )
-def test_what_is_no_message_is_refused_by_its_number(given_ones: object, what: str) -> None:
+def test_invalid_message_is_refused_by_number(given_ones: object, what: str) -> None:
     with pytest.raises(LamellaError, match=what) as caught:
         parse_messages(given_ones)
     assert caught.value.hint

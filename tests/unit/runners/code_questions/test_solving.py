@@ -49,7 +49,7 @@ def sent(provider: ScriptedProvider, at: int = -1) -> list[str]:
     return [message.text for message in provider.requests[at].messages]
 
 
-def test_the_reply_stands_at_the_end_of_the_whole_history() -> None:
+def test_reply_is_last_in_full_history() -> None:
     provider = ScriptedProvider(ScriptedReply(text="so", usage=Usage(plain=40, read=2, output=5)))
     found = solve(opened(provider), CodeQuestion(prompt="why", history=ParsedHistory("Be terse.", (A,))))
     assert found.reply == "so"
@@ -61,12 +61,12 @@ def test_the_reply_stands_at_the_end_of_the_whole_history() -> None:
     assert sent(provider)[0].startswith("Be terse.\n\n")
 
 
-def test_where_a_provider_does_not_say_what_was_used_it_is_counted() -> None:
+def test_unreported_usage_is_counted() -> None:
     found = solve(opened(ScriptedProvider("so")), CodeQuestion(prompt="why"))
     assert found.tokens_used > 10
 
 
-def test_what_comes_back_can_be_sent_on_and_state_and_history_grow() -> None:
+def test_returned_state_and_history_grow_when_sent_again() -> None:
     provider = ScriptedProvider("one", "two", "three")
     engine = opened(provider)
 
@@ -93,7 +93,7 @@ def test_what_comes_back_can_be_sent_on_and_state_and_history_grow() -> None:
     assert all(TASK_INSTRUCTIONS[kind].text in "".join(sent(provider)) for kind in (CodeTask.FIX, CodeTask.CODEBASE))
 
 
-def test_a_question_among_the_messages_is_asked_once() -> None:
+def test_question_in_messages_is_asked_once() -> None:
     asked = CodeQuestion(prompt="why", code="x = 1")
     worded = render_question(asked)
     for repeated in ("why", worded, f" {worded}\n"):
@@ -103,7 +103,7 @@ def test_a_question_among_the_messages_is_asked_once() -> None:
     assert drop_repeated_question([PlainTurn("why", "so")], question=worded, prompt="why") == (PlainTurn("why", "so"),)
 
 
-def test_the_question_has_the_words_of_its_function_and_the_code() -> None:
+def test_question_has_task_words_and_code() -> None:
     assert render_question(CodeQuestion(task=CodeTask.TESTS, code="x = 1")) == (
         "Write tests for this code.\n\n```\nx = 1\n```"
     )
@@ -127,7 +127,7 @@ def kept(*, prompt: str = "e", turns: Sequence[PlainTurn] = (), kind: CodeTask =
     return CodeQuestion(prompt=prompt, history=ParsedHistory(turns=tuple(turns)), conversation="garden", task=kind)
 
 
-def test_a_kept_conversation_needs_no_messages_and_keeps_its_own_state(tmp_path: Path) -> None:
+def test_stored_conversation_needs_no_messages_and_keeps_state(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     solve(opened(ScriptedProvider("b"), url), kept(prompt="a", kind=CodeTask.FIX))
     provider = ScriptedProvider("d")
@@ -137,7 +137,7 @@ def test_a_kept_conversation_needs_no_messages_and_keeps_its_own_state(tmp_path:
     assert found.conversation is not None
 
 
-def test_a_conversation_goes_on_where_the_client_is(tmp_path: Path) -> None:
+def test_conversation_continues_where_client_is(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     solve(opened(ScriptedProvider("f"), url), kept(turns=[A, B]))
     same = solve(opened(ScriptedProvider("h"), url), kept(prompt="g", turns=[A, B, C]))
@@ -150,7 +150,7 @@ def test_a_conversation_goes_on_where_the_client_is(tmp_path: Path) -> None:
         assert len(conversation.branches()) == 2, "what the client left out is still there"
 
 
-def test_messages_of_another_conversation_are_refused_and_change_nothing(tmp_path: Path) -> None:
+def test_messages_of_other_conversation_are_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     solve(opened(ScriptedProvider("b"), url), kept(prompt="a"))
     with pytest.raises(InvalidOperationError, match="do not begin as the conversation 'garden' does") as caught:
@@ -160,7 +160,7 @@ def test_messages_of_another_conversation_are_refused_and_change_nothing(tmp_pat
         assert [one.message.text for one in engine.chat("garden").turns()] == ["a"]
 
 
-def test_a_question_that_was_not_answered_is_not_doubled_when_it_is_asked_again(tmp_path: Path) -> None:
+def test_unanswered_question_is_not_duplicated(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     solve(opened(ScriptedProvider("b"), url), kept(prompt="a"))
     broken = AuthenticationError("The key is refused.", hint="Check it.")
@@ -180,7 +180,7 @@ def test_a_question_that_was_not_answered_is_not_doubled_when_it_is_asked_again(
             conversation.fork(conversation.turns()[-1].message.id)
 
 
-def test_a_question_asked_again_as_another_kind_leaves_the_first_behind(tmp_path: Path) -> None:
+def test_question_repeated_as_other_task_abandons_first(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     solve(opened(ScriptedProvider("b"), url), kept(prompt="a"))
     broken = AuthenticationError("The key is refused.", hint="Check it.")
@@ -193,7 +193,7 @@ def test_a_question_asked_again_as_another_kind_leaves_the_first_behind(tmp_path
     assert TASK_INSTRUCTIONS[CodeTask.CODEBASE].text in sent(provider)[-1]
 
 
-def test_line_ends_tell_no_two_histories_apart(tmp_path: Path) -> None:
+def test_line_ends_do_not_distinguish_histories(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     first = solve(opened(ScriptedProvider("b\r\nb"), url), kept(prompt="a\r\na"))
     assert [one.content for one in first.history] == ["a\na", "b\nb"]
@@ -204,7 +204,7 @@ def test_line_ends_tell_no_two_histories_apart(tmp_path: Path) -> None:
         assert [one.content for one in found.history][:2] == ["a\na", "b\nb"]
 
 
-def test_the_first_question_of_a_conversation_may_be_asked_again_as_another_kind(tmp_path: Path) -> None:
+def test_first_question_can_be_repeated_as_other_task(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     broken = AuthenticationError("The key is refused.", hint="Check it.")
     with pytest.raises(AuthenticationError):

@@ -21,11 +21,11 @@ REGULAR = "hasRegularChatInteractionInstructionsBeenGiven"
 MISSPELT = "hasRegularChatInteractionInstructionsBeenGives"
 
 
-def test_a_new_chat_has_had_nothing() -> None:
+def test_new_chat_has_empty_task_state() -> None:
     assert get_task_state(Conversation()).to_dict() == {TERMINAL: False, CODEBASE: False, REGULAR: False, "given": []}
 
 
-def test_each_kind_sets_its_own_flag_and_leaves_the_others() -> None:
+def test_each_task_sets_its_own_flag() -> None:
     chat = Conversation()
     found = []
     for kind in ("fix", "regular", "codebase", "tests"):
@@ -64,7 +64,7 @@ def test_the_misspelt_name_is_read_and_never_written() -> None:
     assert not parse_state({MISSPELT: True, REGULAR: False}).has_regular, "the right spelling counts"
 
 
-def test_reading_a_state_changes_nothing_in_it() -> None:
+def test_reading_state_does_not_change_it() -> None:
     given = {MISSPELT: True, TERMINAL: False, "given": ["explain"]}
     parse_state(given)
     assert given == {MISSPELT: True, TERMINAL: False, "given": ["explain"]}
@@ -81,7 +81,7 @@ def test_reading_a_state_changes_nothing_in_it() -> None:
         ({"given": ["dance"]}, "no kind 'dance'"),
     ],
 )
-def test_what_is_no_state_is_refused(given: object, what: str) -> None:
+def test_invalid_state_is_refused(given: object, what: str) -> None:
     with pytest.raises(InvalidOperationError, match=what) as caught:
         parse_state(given)
     assert caught.value.hint

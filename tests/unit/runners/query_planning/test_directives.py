@@ -30,7 +30,7 @@ TOOLS = (tool("search_notes", "query"), tool("web_search", "q"), tool("remember"
         ("", ()),
     ],
 )
-def test_a_directive_is_a_word_of_its_own_outside_of_code(typed: str, found: tuple[str, ...]) -> None:
+def test_directive_is_separate_word_outside_code(typed: str, found: tuple[str, ...]) -> None:
     assert parse_directives(typed) == found
 
 
@@ -48,11 +48,11 @@ def test_every_directive_is_known_to_mentions() -> None:
         ("@composers", False),
     ],
 )
-def test_what_is_answered_is_written_where_a_word_of_its_own_says_so(typed: str, *, written: bool) -> None:
+def test_writing_is_requested_by_separate_word(typed: str, *, written: bool) -> None:
     assert requests_writing(typed) is written
 
 
-def test_a_directive_calls_its_tool_with_the_words_beside_it() -> None:
+def test_directive_calls_its_tool_with_nearby_words() -> None:
     assert forced_calls("@vault and @web: frost\ndates", TOOLS) == (
         [("search_notes", {"query": "and : frost dates"}), ("web_search", {"q": "and : frost dates"})],
         [],
@@ -60,7 +60,7 @@ def test_a_directive_calls_its_tool_with_the_words_beside_it() -> None:
     assert forced_calls("@memory I like beans.", TOOLS)[0] == [("remember", {"fact": "I like beans."})]
 
 
-def test_a_directive_whose_tool_is_not_there_or_that_has_no_words_is_said() -> None:
+def test_directive_without_tool_or_words_warns() -> None:
     calls, (said,) = forced_calls("@web frost", TOOLS[:1])
     assert (calls, said.partition(". ")[0]) == ([], "@web does nothing: there is no web_search here")
     assert said.endswith("Set web_search to the address of a search engine.")

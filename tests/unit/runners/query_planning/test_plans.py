@@ -69,16 +69,16 @@ def test_a_plan_is_a_list_of_calls_each_once(said: str, calls: list[object]) -> 
         ("[" + " " * 30_000 + "]", "30,002 characters"),
     ],
 )
-def test_what_is_no_plan_is_refused_with_the_reason(said: str, why: str) -> None:
+def test_invalid_plan_is_refused_with_reason(said: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         parse_plan(said, TOOLS)
 
 
-def test_no_more_calls_are_made_than_a_question_can_need() -> None:
+def test_number_of_planned_calls_is_limited() -> None:
     assert len(parse_plan(json.dumps([{"tool": "clock"}] * MAX_PLANNED_CALLS), TOOLS)) == 1
 
 
-def test_a_tool_is_mainly_called_with_what_it_must_have() -> None:
+def test_main_argument_is_the_required_one() -> None:
     assert main_argument(SEARCH) == "query"
     assert main_argument(make_tool_definition("a", description="", parameters={"properties": {"fact": {}}})) == "fact"
     assert main_argument(CLOCK) == "query"

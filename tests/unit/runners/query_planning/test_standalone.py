@@ -23,17 +23,17 @@ def test_a_wording_that_the_talk_can_mean_is_used() -> None:
         "Project Heron " * 100,
     ],
 )
-def test_what_the_talk_cannot_mean_is_not_used(nonsense: str) -> None:
+def test_nonsensical_rewording_is_not_used(nonsense: str) -> None:
     assert choose_wording(nonsense, "And its budget?", TALK) == "And its budget?"
 
 
-def test_what_narrows_a_search_is_kept_however_it_is_worded() -> None:
+def test_search_filters_survive_rewording() -> None:
     typed = 'And its budget in [[Plan 2024]] #money path:"a b" folder:work'
     worded = choose_wording("What is the budget of Project Heron", typed, TALK)
     assert worded == 'What is the budget of Project Heron [[Plan 2024]] #money path:"a b" folder:work'
 
 
-def test_quotation_marks_of_a_model_narrow_nothing() -> None:
+def test_quotation_marks_of_model_are_not_filters() -> None:
     assert choose_wording('What is the budget of "Project Heron"?', "And the budget?", TALK) == (
         "What is the budget of Project Heron?"
     )

@@ -12,7 +12,7 @@ from lamella.schemas.compaction import recall_everywhere_to_json, recall_to_json
 PASSAGE = Passage(id="garden.md", place="turn 1", role="note", title="garden.md", text="Beans along the fence.")
 
 
-def test_what_was_found_has_the_documented_fields_best_first() -> None:
+def test_recall_json_has_documented_fields_best_first() -> None:
     found = [
         RecallHit(passage=PASSAGE, score=2.5, excerpt="Beans"),
         RecallHit(passage=PASSAGE, score=1.0, excerpt="fence"),
@@ -45,5 +45,5 @@ def test_what_was_found_has_the_documented_fields_best_first() -> None:
     assert one == {"conversation": "k1", "name": "garden", "chat_title": "Beans", **first}
 
 
-def test_nothing_found_is_an_empty_list() -> None:
+def test_empty_recall_json_is_empty_list() -> None:
     assert as_json(recall_to_json("garden", "beans", []))["found"] == []

@@ -29,7 +29,7 @@ BEFORE = PromptTokenCounts(total=1_000, by_layer={"L2_PREVIOUS": 900, "overhead"
 AFTER = PromptTokenCounts(total=400, by_layer={"L2_PREVIOUS": 300, "overhead": 100}, limit=4_000)
 
 
-def test_a_receipt_has_the_documented_fields_with_its_values() -> None:
+def test_receipt_json_has_documented_fields() -> None:
     body = as_json(receipt_to_json(RECEIPT))
     assert [*body, "since"] == names(doc("reference/json-output.md"), under="ReceiptJson")
     assert body == {
@@ -50,7 +50,7 @@ def test_a_receipt_has_the_documented_fields_with_its_values() -> None:
     }
 
 
-def test_a_plan_has_its_receipt_both_counts_and_what_it_brings() -> None:
+def test_plan_json_has_receipt_totals_and_estimate() -> None:
     outlook = CostEstimate(changed_tokens=120, cost_now=Decimal("0.00120"), saved_per_turn=None)
     plan = CompactionProposal(
         receipt=RECEIPT,
@@ -72,7 +72,7 @@ def test_a_plan_has_its_receipt_both_counts_and_what_it_brings() -> None:
     assert body["outlook"] == {"moved": 120, "cost_now": "0.0012", "saved_per_turn": None}
 
 
-def test_a_plan_that_gains_nothing_has_neither_receipt_nor_outlook() -> None:
+def test_empty_plan_json_has_no_receipt_or_estimate() -> None:
     nothing = CompactionProposal(receipt=None, target_tokens=500, before=BEFORE)
     body = as_json(plan_to_json("garden", nothing, committed=False))
     assert (body["receipt"], body["outlook"]) == (None, None)

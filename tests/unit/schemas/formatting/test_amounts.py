@@ -11,10 +11,10 @@ from lamella.schemas.formatting import format_decimal, format_decimal_or_none
     ("amount", "text"),
     [("0", "0"), ("0.00", "0"), ("1E-7", "0.0000001"), ("12.50", "12.5"), ("100", "100"), ("-0.0020", "-0.002")],
 )
-def test_an_amount_has_no_exponent_and_no_zeros_at_its_end(amount: str, text: str) -> None:
+def test_decimal_has_no_exponent_or_trailing_zeros(amount: str, text: str) -> None:
     assert format_decimal(Decimal(amount)) == text
 
 
-def test_an_amount_that_nobody_knows_is_none_and_not_zero() -> None:
+def test_unknown_amount_is_none() -> None:
     assert format_decimal_or_none(None) is None
     assert format_decimal_or_none(Decimal(0)) == "0"

@@ -13,7 +13,7 @@ SEEN = (
 )
 
 
-def test_the_lines_make_a_file_that_says_what_was_seen() -> None:
+def test_mismatch_lines_form_valid_facts_file() -> None:
     doubt = ProfileMismatch(model="anthropic:claude-sonnet-4-5", as_of="2026-11-17", contradictions=SEEN)
     own = parse_profiles("\n".join(render_model_facts(doubt)), name="own.toml").get_profile(doubt.model)
     assert (own.minimum, own.lifetime) == (690, 900)
@@ -22,7 +22,7 @@ def test_the_lines_make_a_file_that_says_what_was_seen() -> None:
     assert body["model_facts"] == "\n".join(render_model_facts(doubt))
 
 
-def test_what_is_no_cache_is_said_in_words_of_toml_and_a_server_by_its_models_name() -> None:
+def test_missing_cache_is_written_in_toml_with_bare_model_name() -> None:
     fixed = ProfileContradiction(
         turns=(2, 3, 4), description="constant", facts=(("implicit", False), ("breakpoints", 0))
     )

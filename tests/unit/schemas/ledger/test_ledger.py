@@ -77,7 +77,7 @@ def row(*calls: ModelCall, number: int = 1) -> TurnLedgerRow:
         ("Beans.", (replace(call(), purpose="summary"), call()), "called"),
     ],
 )
-def test_a_row_says_what_became_of_its_turn(reply: str | None, calls: tuple[ModelCall, ...], standing: str) -> None:
+def test_ledger_row_describes_its_turn(reply: str | None, calls: tuple[ModelCall, ...], standing: str) -> None:
     (made,) = build_ledger_rows([told(reply)], [calls])
     assert made == TurnLedgerRow(
         number=1,
@@ -94,7 +94,7 @@ def test_turns_without_their_calls_make_no_rows() -> None:
         build_ledger_rows([told(None)], [])
 
 
-def test_the_sums_are_of_what_is_known() -> None:
+def test_totals_include_known_values() -> None:
     cost = TurnCost(amount=Decimal("0.5"), naive=Decimal("0.8"), limit=Decimal("0.3"))
     reported = call(Usage(plain=10, read=30, write=5, write_long=5, output=7), cost=cost)
     sums = total_ledger_rows([row(reported, call(Usage(output=1))), row(number=2), row(reported, number=3)])
@@ -107,7 +107,7 @@ def test_the_sums_are_of_what_is_known() -> None:
     assert sums.read_share == 0.6
 
 
-def test_calls_on_the_way_to_an_answer_are_in_the_sums_and_counted_apart() -> None:
+def test_auxiliary_calls_are_in_totals_and_counted_separately() -> None:
     cost = TurnCost(amount=Decimal("0.5"), naive=Decimal("0.8"), limit=Decimal("0.3"))
     paid = call(Usage(plain=10, read=30, output=7), cost=cost)
     aside = replace(paid, purpose="summary", cost=None)
@@ -123,7 +123,7 @@ def test_calls_on_the_way_to_an_answer_are_in_the_sums_and_counted_apart() -> No
     assert call_to_json(aside).purpose == "summary"
 
 
-def test_what_no_call_knows_is_none_and_not_zero() -> None:
+def test_unknown_totals_are_none() -> None:
     sums = total_ledger_rows([row(call(Usage()))])
     assert (
         sums.read_tokens,
@@ -140,16 +140,16 @@ def test_what_no_call_knows_is_none_and_not_zero() -> None:
     ("usage", "tokens"),
     [(Usage(), None), (Usage(write=3), 3), (Usage(write_long=4), 4), (Usage(write=3, write_long=4), 7)],
 )
-def test_what_went_into_the_cache_counts_for_however_long(usage: Usage, tokens: int | None) -> None:
+def test_cache_writes_of_all_lifetimes_are_summed(usage: Usage, tokens: int | None) -> None:
     assert count_cache_writes(call(usage)) == tokens
 
 
-def test_turns_that_moved_without_a_reason_are_named_by_their_numbers() -> None:
+def test_unexplained_turns_are_listed_by_number() -> None:
     odd = call(outcome=CacheOutcome.UNEXPLAINED)
     assert unexplained_turns([row(call()), row(call(), odd, number=2), row(number=3)]) == [2]
 
 
-def test_a_call_has_every_field_with_its_value() -> None:
+def test_call_json_has_every_field() -> None:
     cost = TurnCost(amount=Decimal("0.50"), naive=Decimal("0.8"), limit=Decimal("0.3"))
     assert as_json(call_to_json(call(Usage(plain=10, read=30, output=7), cost=cost))) == {
         "purpose": "answer",
@@ -182,7 +182,7 @@ def test_a_call_has_every_field_with_its_value() -> None:
     }
 
 
-def test_the_whole_ledger_has_fields_that_are_documented_all_of_them() -> None:
+def test_ledger_json_fields_are_all_documented() -> None:
     rows = build_ledger_rows([told("Beans.")], [(call(Usage(plain=2, read=1)),)])
     body = as_json(ledger_to_json("garden", rows))
     assert list(body) == ["lamella", "conversation", "turns", "totals", "unexplained", "doubts"]
@@ -198,7 +198,7 @@ def _names(value: object) -> set[str]:
     return {name for inner in value for name in _names(inner)} if isinstance(value, list) else set()
 
 
-def test_what_a_turn_sent_is_shown_by_its_hashes_and_measures() -> None:
+def test_fingerprint_json_has_hashes_and_ratios() -> None:
     sent = RequestFingerprint(
         renderer=2,
         system="sha256:1",

@@ -27,7 +27,7 @@ def talk(turns: int, *, model: str | None = None) -> list[Turn]:
 
 
 @pytest.mark.layout("library")
-def test_turns_are_passed_on_as_they_are_counted() -> None:
+def test_turns_pass_through_while_counted() -> None:
     turns = talk(3, model=PRICED)
     totals = ReplayTotals()
     passing = totals.count_turns(turns)
@@ -56,7 +56,7 @@ def test_one_turn_without_a_price_leaves_the_whole_without_money() -> None:
     assert (body["cost"], body["naive_cost"], body["limit_cost"]) == (None, None, None)
 
 
-def test_nothing_sums_up_to_nothing() -> None:
+def test_empty_replay_has_zero_totals() -> None:
     assert as_json(replay_totals_to_json(ReplayTotals())) == {
         "tokens": 0,
         "cache_read_share": 0.0,

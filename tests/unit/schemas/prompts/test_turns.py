@@ -37,7 +37,7 @@ def test_a_turn_has_the_documented_fields_in_their_order(turn: Turn) -> None:
     assert {tuple(segment) for segment in segments} == {tuple(names(page, under="SegmentJson"))}
 
 
-def test_a_turn_that_was_planned_by_price_says_its_plan() -> None:
+def test_planned_turn_json_has_its_plan() -> None:
     chat = Conversation(layout="auto", model="anthropic:claude-sonnet-5")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("yes")
@@ -49,7 +49,7 @@ def test_a_turn_that_was_planned_by_price_says_its_plan() -> None:
     assert plan["expected"] <= plan["next_best"]
 
 
-def test_a_turn_says_what_was_sent_what_it_weighs_and_what_it_costs(turn: Turn) -> None:
+def test_turn_json_has_messages_tokens_and_cost(turn: Turn) -> None:
     body = as_json(turn_to_json(turn))
     assert body["turn"] == 1
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
@@ -70,12 +70,12 @@ def test_a_turn_without_a_price_has_no_cost() -> None:
 
 
 @pytest.mark.layout("library")
-def test_a_replay_begins_with_its_layout_where_there_is_a_turn(turn: Turn) -> None:
+def test_replay_header_has_layout_if_there_is_a_turn(turn: Turn) -> None:
     assert as_json(replay_header_to_json("demo", turn)) == {"lamella": 1, "conversation": "demo", "layout": "library"}
     assert as_json(replay_header_to_json("demo", None)) == {"lamella": 1, "conversation": "demo", "layout": None}
 
 
-def test_what_a_provider_had_cached_is_laid_over_the_layers_by_its_share(turn: Turn) -> None:
+def test_reported_cache_is_distributed_over_layers(turn: Turn) -> None:
     whole = reported_cache_by_layer(turn, MEASURE, read=70, prompt=70)
     assert list(whole) == ["L1_SYSTEM", "L2_PREVIOUS", "L3_TURN", "L4_STRIP", "L5_USER"]
     assert [whole[layer.id] for layer in turn.envelope.layers] == [layer.tokens for layer in turn.envelope.layers]
@@ -89,7 +89,5 @@ def test_what_a_provider_had_cached_is_laid_over_the_layers_by_its_share(turn: T
 
 
 @pytest.mark.parametrize(("read", "prompt"), [(None, 70), (70, None), (0, 70), (0, 0)])
-def test_a_provider_that_says_nothing_of_its_cache_covers_nothing(
-    turn: Turn, read: int | None, prompt: int | None
-) -> None:
+def test_unreported_cache_covers_no_layer(turn: Turn, read: int | None, prompt: int | None) -> None:
     assert set(reported_cache_by_layer(turn, MEASURE, read=read, prompt=prompt).values()) == {0}

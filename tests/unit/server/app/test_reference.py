@@ -29,14 +29,14 @@ def generated() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_reference_is_what_the_server_serves(generated: dict[str, str], function: str) -> None:
+def test_reference_page_matches_server(generated: dict[str, str], function: str) -> None:
     page = (ROOT / "docs" / "reference" / FUNCTIONS[function]).read_text(encoding="utf-8")
     block = re.search(rf"generate\.{function}\(\)\) \]\]\] -->\n(.*?)<!-- \[\[\[end", page, re.DOTALL)
     assert block is not None
     assert generated[function].strip() == block[1].strip()
 
 
-def test_every_router_has_a_tag_of_its_own_in_the_reference() -> None:
+def test_every_router_has_tag_in_reference() -> None:
     page = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
     tags = {str(tag) for router in ROUTERS for tag in router.tags}
     assert tags

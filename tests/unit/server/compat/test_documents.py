@@ -17,14 +17,14 @@ def lay_out(texts: list[str], *, unchanged: int = 0) -> list[str]:
     return [apply_references(text, references) for text, references in zip(texts, plan, strict=True)]
 
 
-def test_first_copy_stays_whole_and_later_copies_become_references() -> None:
+def test_first_document_stays_whole_and_later_copies_become_references() -> None:
     texts = [f"{frame('a.md')}\nWhen?", f"{frame('a.md')}\nWhy?"]
     laid = lay_out(texts)
     assert laid == [texts[0], '[Document "a.md": identical to the copy above]\nWhy?']
     assert expand_references(laid) == texts
 
 
-def test_changed_document_is_whole_and_versions_are_told_apart() -> None:
+def test_changed_document_is_whole_and_versions_are_distinguished() -> None:
     first, second = frame("a.md"), frame("a.md", BODY + "Or at one.")
     laid = lay_out([first, second, first, second])
     assert laid[:2] == [first, second]
@@ -40,7 +40,7 @@ def test_documents_of_unchanged_texts_stay_and_serve_later_references() -> None:
     assert lay_out(texts, unchanged=2) == [texts[0], texts[1], '[Document "a.md": identical to the copy above]']
 
 
-def test_reference_without_its_document_is_not_expanded() -> None:
+def test_reference_without_document_is_not_expanded() -> None:
     assert expand_references(['[Document "a.md": identical to the copy above]']) is None
     assert expand_references([frame("a.md"), '[Document "a.md": identical to version 2 of 3 above]']) is None
 
@@ -52,7 +52,7 @@ def test_frames_are_found_by_tag_field_and_fence() -> None:
     assert names == ["a.md", "b.md", "src/app.py"]
 
 
-def test_text_without_a_closed_frame_or_name_is_no_document() -> None:
+def test_unclosed_or_unnamed_frame_is_no_document() -> None:
     for text in (f"<document>\n{BODY}\n</document>", frame("a.md")[:-3], f"x {frame('a.md')}", frame("a.md", "short")):
         assert find_documents(text) == []
 

@@ -8,7 +8,7 @@ HI, A, MORE = ({"role": "user", "content": text} for text in ("hi", "a", "more")
 HEAD = {"system": "Be terse.", "tools": None}
 
 
-def test_equal_beginnings_share_hashes_and_a_divergence_shares_none_after_it() -> None:
+def test_equal_beginnings_share_hashes_up_to_divergence() -> None:
     one, two = chain_hashes("", "chat", HEAD, [HI, A, MORE]), chain_hashes("", "chat", HEAD, [HI, MORE, MORE])
     assert one[:2] == two[:2]
     assert not set(one[2:]) & set(two[2:])
@@ -30,7 +30,7 @@ def test_moved_breakpoints_and_key_order_change_no_hash() -> None:
     assert not has_breakpoints(plain)
 
 
-def test_argument_of_a_call_that_is_named_like_a_breakpoint_counts() -> None:
+def test_call_argument_named_like_breakpoint_is_not_ignored() -> None:
     def call(value: int) -> dict[str, object]:
         return {"role": "assistant", "content": [{"type": "tool_use", "input": {"cache_control": value}}]}
 
@@ -67,7 +67,7 @@ def test_signatures_of_all_kinds_are_found() -> None:
         ({}, {}, None),
     ],
 )
-def test_label_is_taken_from_the_first_known_place(
+def test_label_comes_from_first_known_source(
     headers: dict[str, str], body: dict[str, object], label: str | None
 ) -> None:
     assert find_label(headers, body) == label

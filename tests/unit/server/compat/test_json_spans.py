@@ -51,7 +51,7 @@ def test_spans_of_characters_are_found_in_the_string_as_written(
     assert decode_json(splice(data, [Replacement(span, b"X")]))["t"] == text[:start] + "X" + text[end:]
 
 
-def test_last_member_of_a_repeated_name_counts() -> None:
+def test_last_member_of_repeated_name_wins() -> None:
     data = b' {"model" : "a", "model":"b"} '
     assert find_members(data, find_root(data)) == {"model": Span(25, 28)}
 

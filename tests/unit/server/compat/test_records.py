@@ -20,7 +20,7 @@ def test_longest_known_beginning_is_found() -> None:
     assert records.find(["h0", "other"], []).seen_messages is None
 
 
-def test_unknown_signature_keeps_everything_before_it_unchanged() -> None:
+def test_unknown_signature_keeps_earlier_messages_unchanged() -> None:
     records = RequestRecords(InMemorySharedTable(), clock=FixedClock())
     assert records.find(["h0"], [(1, "s1"), (3, "s2")]).unchanged_until == 4
     records.save_signatures(["s1"], unchanged_until=0)
@@ -28,7 +28,7 @@ def test_unknown_signature_keeps_everything_before_it_unchanged() -> None:
     assert records.find(["h0"], [(1, "s1")]).unchanged_until == 0
 
 
-def test_last_signature_says_how_its_request_was_laid_out() -> None:
+def test_last_signature_determines_layout_of_its_request() -> None:
     records = RequestRecords(InMemorySharedTable(), clock=FixedClock())
     records.save_signatures(["s2"], unchanged_until=2)
     assert records.find(["h0"], [(1, "unknown"), (3, "s2")]).unchanged_until == 2

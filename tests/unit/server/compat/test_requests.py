@@ -52,7 +52,7 @@ def test_automatic_breakpoint_is_the_only_other_change() -> None:
     assert not check_same_wire_body(request, sent, model="lamella", has_added_breakpoints=False)
 
 
-def test_breakpoint_after_the_previous_request_is_added_when_it_is_far_away() -> None:
+def test_distant_previous_request_gets_breakpoint() -> None:
     blocks = [{"type": "text", "text": str(number)} for number in range(30)]
     messages = [{"role": "user", "content": blocks[:1]}, {"role": "assistant", "content": "a"}]
     request = request_of(Wire.MESSAGES, [*messages, {"role": "user", "content": blocks}])

@@ -56,7 +56,7 @@ def visit(app: Callable[..., object], *, seconds: float, do: Visit) -> None:
 
 @pytest.mark.parametrize("app", [send_at_once, send_in_parts])
 @pytest.mark.parametrize("kept", [b"keep-alive", b"close"])
-def test_a_connection_from_which_nobody_reads_is_given_up(app: Callable[..., object], kept: bytes) -> None:
+def test_connection_nobody_reads_from_is_closed(app: Callable[..., object], kept: bytes) -> None:
     async def do(server: uvicorn.Server, client: socket.socket) -> None:
         await asyncio.get_running_loop().sock_sendall(client, HEAD % kept)
         while not server.server_state.connections:  # noqa: ASYNC110 - uvicorn tells nobody
@@ -68,7 +68,7 @@ def test_a_connection_from_which_nobody_reads_is_given_up(app: Callable[..., obj
 
 
 @pytest.mark.parametrize("app", [send_at_once, send_in_parts])
-def test_who_reads_slowly_hears_all_of_it_however_long_that_takes(app: Callable[..., object]) -> None:
+def test_slow_reader_gets_everything(app: Callable[..., object]) -> None:
     async def do(server: uvicorn.Server, client: socket.socket) -> None:
         loop, heard = asyncio.get_running_loop(), 0
         await loop.sock_sendall(client, HEAD % b"close")

@@ -16,7 +16,7 @@ class HandClock:
         return self.at
 
 
-def test_a_caller_has_so_many_a_minute_and_gets_them_back_as_time_goes_by() -> None:
+def test_rate_limit_refills_over_time() -> None:
     clock = HandClock()
     limits = RateLimits(6, now=clock)
     for _ in range(6):
@@ -36,7 +36,7 @@ def test_a_caller_has_so_many_a_minute_and_gets_them_back_as_time_goes_by() -> N
         limits.check_rate("ana")
 
 
-def test_many_callers_take_no_memory_without_an_end() -> None:
+def test_many_callers_use_bounded_memory() -> None:
     limits = RateLimits(1, now=HandClock())
     for number in range(30_000):
         limits.check_rate(f"caller {number}")

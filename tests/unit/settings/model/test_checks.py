@@ -23,7 +23,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("values", "told"), REFUSED.values(), ids=REFUSED)
-def test_a_value_of_another_type_is_named_with_its_place(values: dict[str, object], told: str) -> None:
+def test_value_of_wrong_type_is_named_with_path(values: dict[str, object], told: str) -> None:
     with pytest.raises(SettingError) as caught:
         validate_settings(values)
     assert told in caught.value.message
@@ -34,6 +34,6 @@ def test_a_number_that_has_no_bound_is_not_blamed_for_another_fault() -> None:
         validate_settings({"history_turns": 10**16, "windw": 1})
 
 
-def test_whole_numbers_are_shares_and_none_is_not_set_where_that_may_be() -> None:
+def test_integer_share_and_unset_values_are_accepted() -> None:
     settings = validate_settings({"hard": 1, "model": None, "compaction": {"every_kind": {"shrink": False}}})
     assert (settings.hard, settings.model, settings.compaction.every_kind.shrink) == (1.0, None, False)

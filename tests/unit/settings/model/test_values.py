@@ -15,7 +15,7 @@ from lamella.settings.model import (
 from lamella.settings.rules import build_turn_settings
 
 
-def test_every_setting_says_what_it_takes() -> None:
+def test_every_setting_describes_its_type() -> None:
     for name in SETTING_NAMES:
         assert describe_setting_type(name).startswith(f"{name} takes ")
     assert {name for name in SETTING_NAMES if name in TURN_SETTING_CHOICES} == {*TURN_SETTING_CHOICES}
@@ -24,7 +24,7 @@ def test_every_setting_says_what_it_takes() -> None:
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Settings)])
-def test_a_value_of_another_type_is_told_with_what_the_setting_takes(name: str) -> None:
+def test_wrong_type_hint_describes_setting(name: str) -> None:
     with pytest.raises(SettingError) as refused:
         validate_settings({name: ["x"]})
     assert describe_setting_type(name) in refused.value.hint
@@ -45,11 +45,11 @@ def test_a_value_of_another_type_is_told_with_what_the_setting_takes(name: str) 
         ("nothing_like_it", None),
     ],
 )
-def test_a_name_is_near_to_one_or_to_none(word: str, meant: str | None) -> None:
+def test_closest_match_finds_similar_name_or_none(word: str, meant: str | None) -> None:
     assert closest_match(word, SETTING_NAMES) == meant
 
 
-def test_a_word_that_is_none_of_a_few_is_told_with_the_one_it_is_near_to() -> None:
+def test_unknown_choice_suggests_similar_one() -> None:
     with pytest.raises(SettingError) as refused:
         build_turn_settings(Settings(layout="libary"))
     assert refused.value.hint == "Did you mean library? Choose one of: library, in_place, auto."

@@ -21,7 +21,7 @@ def compaction(given: object, runner: str = "chat") -> CompactionConfig:
     )
 
 
-def test_nothing_given_means_the_documented_chain() -> None:
+def test_empty_settings_give_documented_chain() -> None:
     assert compaction({}) == CompactionConfig(words=load_word_lists())
     assert CompactionConfig().steps == STEP_ORDER
     assert KindCompactionConfig() == KindCompactionConfig(preview_over=5_000, handle_after=None, shrink=True)
@@ -35,13 +35,13 @@ def test_steps_words_and_summaries_are_set_by_name() -> None:
     assert made.summary == SummaryConfig(max_output_tokens=80)
 
 
-def test_a_kind_has_what_is_set_for_it_over_what_is_set_for_all() -> None:
+def test_kind_setting_wins_over_every_kind() -> None:
     made = compaction({"every_kind": {"preview_over": 100, "handle_after": 1}, "kinds": {"pdf": {"shrink": False}}})
     assert made.for_kind(ArtifactKind.NOTE) == KindCompactionConfig(preview_over=100, handle_after=1)
     assert made.for_kind(ArtifactKind.PDF) == KindCompactionConfig(preview_over=100, handle_after=1, shrink=False)
 
 
-def test_a_runner_has_what_is_set_for_it_over_what_is_set_for_all() -> None:
+def test_runner_setting_wins_over_general_one() -> None:
     own = {"steps": ["expendable"], "kinds": {"pdf": {"handle_after": 9}}, "summary": {"turns": 5}}
     given = {
         "steps": ["chitchat"],
@@ -67,12 +67,12 @@ def test_a_runner_has_what_is_set_for_it_over_what_is_set_for_all() -> None:
         {"speed": 3},
     ],
 )
-def test_what_makes_no_sense_is_refused(wrong: object) -> None:
+def test_invalid_compaction_setting_is_refused(wrong: object) -> None:
     with pytest.raises(SettingError):
         compaction(wrong)
 
 
-def test_the_rules_of_a_kind_hold_in_a_conversation() -> None:
+def test_kind_rules_apply_in_conversation() -> None:
     chat = Conversation(compaction={"kinds": {"pdf": {"shrink": False}}, "steps": ["preview"]})
     chat.ask("Read both.", attach=[Note(path="a.md", text=LONG), Pdf(path="b.pdf", text=LONG + "!")])
     chat.reply("Done.")
@@ -81,7 +81,7 @@ def test_the_rules_of_a_kind_hold_in_a_conversation() -> None:
     assert [step.removed for step in receipt.steps] == [("a.md",)]
 
 
-def test_the_steps_of_the_chat_runner_hold_in_a_conversation() -> None:
+def test_chat_runner_steps_apply_in_conversation() -> None:
     chat = Conversation(compaction={"runners": {"chat": {"steps": ["expendable"]}}})
     for number in range(6):
         chat.ask(f"Question {number}?")
@@ -93,7 +93,7 @@ def test_the_steps_of_the_chat_runner_hold_in_a_conversation() -> None:
 
 
 @pytest.mark.parametrize("to", [0, -0.5, 1.5, True, "half", None])
-def test_a_share_is_a_number_above_nothing_and_up_to_all(to: object) -> None:
+def test_share_is_above_zero_and_up_to_one(to: object) -> None:
     chat = Conversation()
     chat.ask("Why?")
     chat.reply("So.")
@@ -104,7 +104,7 @@ def test_a_share_is_a_number_above_nothing_and_up_to_all(to: object) -> None:
         chat.plan(to)  # type: ignore[arg-type]
 
 
-def test_profiles_set_thresholds_and_what_is_given_wins() -> None:
+def test_profile_sets_thresholds_and_explicit_settings_win() -> None:
     budget = build_prompt_settings(
         load_settings({"profile": "seed-paper", "target": 0.5, "warn": 0.4}), open_adapters(None)
     ).budget

@@ -28,7 +28,7 @@ def test_instructions_of_a_file_are_normalised(tmp_path: Path) -> None:
     assert parts(instructions_file=str(file)) == {"instructions": "Be brief.\nBe kind.\n"}
 
 
-def test_of_a_text_and_a_file_the_nearer_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearer_of_text_and_file_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "how.md"
     file.write_text("From the file.", encoding="utf-8")
     monkeypatch.setenv("LAMELLA_INSTRUCTIONS", "From the environment.")
@@ -40,7 +40,7 @@ def test_of_a_text_and_a_file_the_nearer_counts(tmp_path: Path, monkeypatch: pyt
     assert parts() == {"instructions": "From the environment."}
 
 
-def test_a_path_in_a_settings_file_is_meant_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_path_is_relative_to_settings_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "how.md").write_text("Be brief.", encoding="utf-8")
     (tmp_path / "lamella.toml").write_text('instructions_file = "how.md"\n', encoding="utf-8")
     monkeypatch.setenv("LAMELLA_CONFIG", str(tmp_path / "lamella.toml"))
@@ -48,7 +48,7 @@ def test_a_path_in_a_settings_file_is_meant_from_there(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("named", ["../secret.md", "linked.md", "SECRET"])
-def test_a_project_names_no_file_outside_its_folder(
+def test_project_cannot_name_file_outside_its_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
     secret, project = tmp_path / "secret.md", tmp_path / "project"
@@ -69,9 +69,7 @@ def test_a_project_names_no_file_outside_its_folder(
 @pytest.mark.parametrize(
     ("content", "told"), [(None, "No such file"), (b"\xff", "it is not UTF-8")], ids=["missing", "bytes"]
 )
-def test_instructions_that_cannot_be_read_are_told_with_their_file(
-    content: bytes | None, told: str, tmp_path: Path
-) -> None:
+def test_unreadable_instructions_file_is_reported(content: bytes | None, told: str, tmp_path: Path) -> None:
     file = tmp_path / "how.md"
     if content is not None:
         file.write_bytes(content)
@@ -80,6 +78,6 @@ def test_instructions_that_cannot_be_read_are_told_with_their_file(
     assert str(file) in refused.value.message
 
 
-def test_a_part_that_does_not_exist_is_told() -> None:
+def test_unknown_system_part_is_reported() -> None:
     with pytest.raises(SettingError, match="no part mood"):
         parts(system={"mood": "glad"})

@@ -47,7 +47,7 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path)
 
 
-def test_what_was_read_is_not_read_again_until_it_is_asked_for_anew(desk: Desk) -> None:
+def test_conversion_is_cached_until_refresh(desk: Desk) -> None:
     assert desk.obtain() == desk.obtain() == "text"
     assert desk.reads == 1
     desk.gives = "other"
@@ -55,7 +55,7 @@ def test_what_was_read_is_not_read_again_until_it_is_asked_for_anew(desk: Desk) 
     assert (desk.reads, desk.told) == (2, [])
 
 
-def test_what_is_unchanged_stays_and_counts_as_checked(desk: Desk) -> None:
+def test_unchanged_source_keeps_text_and_counts_as_checked(desk: Desk) -> None:
     desk.obtain()
     desk.time += timedelta(days=3)
     desk.gives = None
@@ -64,7 +64,7 @@ def test_what_is_unchanged_stays_and_counts_as_checked(desk: Desk) -> None:
     assert desk.told == []
 
 
-def test_a_text_of_another_day_says_when_it_was_read(desk: Desk) -> None:
+def test_old_conversion_reports_its_date(desk: Desk) -> None:
     desk.obtain()
     desk.obtain(key=f"{FILE_KEY_PREFIX}x")
     desk.time += timedelta(days=2)
@@ -76,7 +76,7 @@ def test_a_text_of_another_day_says_when_it_was_read(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "error", [SourceNotFoundError, SourceUnreachableError, AddressNotAllowedError, ExtraNotInstalledError]
 )
-def test_a_refresh_that_fails_keeps_the_text_and_says_so(desk: Desk, error: type[BadInputError]) -> None:
+def test_failed_refresh_keeps_text_with_warning(desk: Desk, error: type[BadInputError]) -> None:
     desk.obtain()
     desk.gives = error("It is gone.", hint="Look.")
     desk.time += timedelta(hours=1)
@@ -86,7 +86,7 @@ def test_a_refresh_that_fails_keeps_the_text_and_says_so(desk: Desk, error: type
     assert desk.reads == 2
 
 
-def test_a_failure_is_remembered_with_when_it_was_and_how_to_retry(desk: Desk) -> None:
+def test_failure_is_cached_with_time_and_retry_hint(desk: Desk) -> None:
     desk.gives = SourceNotFoundError("There is no page.", hint="Check the address.")
     with pytest.raises(SourceNotFoundError, match=r"There is no page\.\nhint"):
         desk.obtain()
@@ -99,7 +99,7 @@ def test_a_failure_is_remembered_with_when_it_was_and_how_to_retry(desk: Desk) -
     assert desk.obtain(fresh=True) == desk.obtain() == "mended"
 
 
-def test_a_failure_holds_for_a_while_for_its_limits_and_for_a_file_as_long_as_it_is_the_same(desk: Desk) -> None:
+def test_cached_failure_expires_or_ends_with_changed_limits(desk: Desk) -> None:
     desk.gives = SourceUnreachableError("Nobody.", hint=TRY_AGAIN_HINT)
     for key in ("url:x", f"{FILE_KEY_PREFIX}x"):
         with pytest.raises(SourceUnreachableError):
@@ -119,7 +119,7 @@ def test_a_failure_holds_for_a_while_for_its_limits_and_for_a_file_as_long_as_it
 
 
 @pytest.mark.parametrize("error", [AddressNotAllowedError, ExtraNotInstalledError])
-def test_what_settings_or_an_extra_would_mend_is_tried_again_each_time(desk: Desk, error: type[BadInputError]) -> None:
+def test_failure_fixed_by_settings_is_retried_each_time(desk: Desk, error: type[BadInputError]) -> None:
     desk.gives = error("No.", hint="Allow it.")
     for _ in range(2):
         with pytest.raises(error):

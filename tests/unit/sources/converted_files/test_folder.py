@@ -12,7 +12,7 @@ def files(root: Path) -> list[Path]:
     return sorted(root.glob("??/*"))
 
 
-def test_what_is_kept_is_found_by_any_other(tmp_path: Path) -> None:
+def test_cache_entry_is_found_by_other_process(tmp_path: Path) -> None:
     entry = ConversionEntry(key="url:https://e.org/", text="Größe", title="T", etag='"x"')
     CacheFolder(tmp_path / "c", max_bytes=1_000_000).save(entry)
     other = CacheFolder(tmp_path / "c", max_bytes=1_000_000)
@@ -20,14 +20,14 @@ def test_what_is_kept_is_found_by_any_other(tmp_path: Path) -> None:
     assert other.load("url:https://e.org/x", ConversionEntry) is None
 
 
-def test_only_its_owner_reads_it(tmp_path: Path) -> None:
+def test_cache_files_are_private(tmp_path: Path) -> None:
     CacheFolder(tmp_path / "c", max_bytes=1_000_000).save(ConversionEntry(key="a", text="secret"))
     (file,) = files(tmp_path / "c")
     modes = [stat.S_IMODE(place.stat().st_mode) for place in (file, file.parent, tmp_path / "c")]
     assert modes == [0o600, 0o700, 0o700]
 
 
-def test_an_entry_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+def test_entry_replaces_previous_one(tmp_path: Path) -> None:
     folder = CacheFolder(tmp_path, max_bytes=1_000_000)
     for text in ("one", "two"):
         folder.save(ConversionEntry(key="a", text=text))
@@ -37,7 +37,7 @@ def test_an_entry_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     assert len(files(tmp_path)) == 1
 
 
-def test_what_is_broken_or_of_another_version_is_not_there(tmp_path: Path) -> None:
+def test_damaged_or_outdated_entry_is_missing(tmp_path: Path) -> None:
     folder = CacheFolder(tmp_path, max_bytes=1_000_000)
     folder.save(ConversionEntry(key="a", text="x"))
     (file,) = files(tmp_path)
@@ -50,7 +50,7 @@ def test_what_is_broken_or_of_another_version_is_not_there(tmp_path: Path) -> No
     assert folder.load("a", ConversionEntry) is not None
 
 
-def test_the_oldest_go_when_all_of_it_is_too_much(tmp_path: Path) -> None:
+def test_oldest_entries_are_evicted(tmp_path: Path) -> None:
     folder = CacheFolder(tmp_path, max_bytes=5_000)
     for number in range(10):
         folder.save(ConversionEntry(key=f"{number}", text="x" * 1_000))
@@ -62,7 +62,7 @@ def test_the_oldest_go_when_all_of_it_is_too_much(tmp_path: Path) -> None:
     assert folder.load("0", ConversionEntry) is None
 
 
-def test_a_folder_that_cannot_be_written_keeps_nobody_from_reading(tmp_path: Path) -> None:
+def test_unwritable_cache_does_not_prevent_reading(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for root in (tmp_path / "file" / "c", Path("relative"), None):
         folder = CacheFolder(root, max_bytes=1_000)
@@ -77,7 +77,7 @@ def _write(root: str, name: str) -> None:
         folder.save(ConversionEntry(key=f"{number % 4}", text=name * 1_000))
 
 
-def test_several_processes_write_at_once_and_nothing_is_ever_half(tmp_path: Path) -> None:
+def test_concurrent_writers_never_leave_partial_entry(tmp_path: Path) -> None:
     context = get_context("spawn")
     writers = [context.Process(target=_write, args=(str(tmp_path), name)) for name in "ab"]
     for writer in writers:

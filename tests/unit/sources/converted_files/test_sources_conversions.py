@@ -43,7 +43,7 @@ def opened(tmp_path: Path) -> Open:
     return open_it
 
 
-def test_a_page_is_fetched_once_and_then_kept(opened: Open) -> None:
+def test_page_is_fetched_once_and_cached(opened: Open) -> None:
     with site(lambda _path, _headers: reply(STORY.encode())) as here:
         first = opened().read_page(ArtifactKind.URL, f"{here.url}/a#install")
         again = opened().read_page(ArtifactKind.URL, f"{here.url}/a")
@@ -52,7 +52,7 @@ def test_a_page_is_fetched_once_and_then_kept(opened: Open) -> None:
     assert here.paths == ["/a"]
 
 
-def test_a_refresh_asks_whether_it_changed_and_takes_what_did(opened: Open) -> None:
+def test_refresh_sends_validator_and_stores_changes(opened: Open) -> None:
     version = ['"1"']
 
     def answer(_path: str, headers: Mapping[str, str]) -> Sequence[bytes]:
@@ -69,7 +69,7 @@ def test_a_refresh_asks_whether_it_changed_and_takes_what_did(opened: Open) -> N
     assert here.asked[1][1]["if-modified-since"] == "then"
 
 
-def test_a_refresh_that_fails_keeps_the_text_and_tells_why(opened: Open) -> None:
+def test_failed_page_refresh_keeps_text_with_reason(opened: Open) -> None:
     told: list[str] = []
     with site(lambda _path, _headers: reply(STORY.encode())) as here:
         first = opened().read_page(ArtifactKind.URL, here.url)
@@ -91,7 +91,7 @@ def test_a_refresh_that_fails_keeps_the_text_and_tells_why(opened: Open) -> None
         ("application/pdf", make_pdf(["From a PDF."]), "## Page 1\n\nFrom a PDF."),
     ],
 )
-def test_what_is_no_page_is_read_as_what_it_is(opened: Open, kind: str, body: bytes, text: str) -> None:
+def test_other_content_type_is_read_as_its_type(opened: Open, kind: str, body: bytes, text: str) -> None:
     with site(lambda _path, _headers: reply(body, kind=kind)) as here:
         assert opened().read_page(ArtifactKind.URL, here.url).text == text
 
@@ -108,7 +108,7 @@ def test_what_is_no_page_is_read_as_what_it_is(opened: Open, kind: str, body: by
         ("application/pdf", b"%PDF-1.4 no", "is a broken PDF"),
     ],
 )
-def test_what_has_no_text_says_what_it_is(opened: Open, kind: str, body: bytes, told: str) -> None:
+def test_content_without_text_is_described(opened: Open, kind: str, body: bytes, told: str) -> None:
     with site(lambda _path, _headers: reply(body, kind=kind)) as here:
         with pytest.raises(SourceUnreadableError, match=told):
             opened().read_page(ArtifactKind.URL, here.url)
@@ -117,7 +117,7 @@ def test_what_has_no_text_says_what_it_is(opened: Open, kind: str, body: bytes, 
     assert len(here.asked) == 1
 
 
-def test_a_way_into_the_private_network_is_refused_each_time_and_not_remembered(opened: Open) -> None:
+def test_redirect_to_private_network_is_refused_each_time(opened: Open) -> None:
     with site(lambda _path, _headers: redirect("http://169.254.169.254/")) as here:
         for _ in range(2):
             with pytest.raises(AddressNotAllowedError, match=r"169\.254\.169\.254"):
@@ -125,7 +125,7 @@ def test_a_way_into_the_private_network_is_refused_each_time_and_not_remembered(
     assert len(here.asked) == 2
 
 
-def test_what_fetches_may_be_missing_and_says_which_extra_brings_it(opened: Open) -> None:
+def test_missing_fetcher_names_its_extra(opened: Open) -> None:
     def missing() -> Fetcher:
         raise ModuleNotFoundError("No module named 'httpcore2'", name="httpcore2")
 
@@ -156,7 +156,7 @@ def read_text(conversions: DocumentConverter, place: Path) -> str:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_document_is_converted_once_however_often_it_is_asked_for(opened: Open, tmp_path: Path, name: str) -> None:
+def test_document_is_converted_once(opened: Open, tmp_path: Path, name: str) -> None:
     data, text = FILES[name]
     place = tmp_path / name
     place.write_bytes(data)
@@ -205,7 +205,7 @@ def test_the_same_bytes_elsewhere_are_the_same_text(opened: Open, tmp_path: Path
     assert read_text(no_child, tmp_path / "two.pdf") == first
 
 
-def test_a_broken_document_is_remembered_until_it_is_asked_for_anew(opened: Open, tmp_path: Path) -> None:
+def test_broken_document_is_remembered_until_refresh(opened: Open, tmp_path: Path) -> None:
     place = tmp_path / "a.pdf"
     place.write_bytes(b"%PDF-1.4 no")
     with pytest.raises(SourceUnreadableError, match="broken PDF"):
@@ -216,12 +216,12 @@ def test_a_broken_document_is_remembered_until_it_is_asked_for_anew(opened: Open
         opened().read_document(place, name="a.pdf", read_bytes=place.read_bytes, fresh=True)
 
 
-def test_a_file_that_nothing_converts_says_so() -> None:
+def test_unconvertible_file_is_reported() -> None:
     with pytest.raises(SourceUnreadableError, match="is no office file"):
         get_file_format("old.doc")
 
 
-def test_an_address_that_shows_no_video_says_so(opened: Open) -> None:
+def test_url_without_video_is_reported(opened: Open) -> None:
     with pytest.raises(SourceUnreadableError, match="shows no video"):
         opened().read_video(ArtifactKind.YOUTUBE, "https://e.org/watch?v=x")
 

@@ -19,7 +19,7 @@ def test_headings_paragraphs_and_tables_become_markdown() -> None:
     assert "| 1 | 2 |" in found.text
 
 
-def test_macros_and_what_else_rides_along_are_ignored() -> None:
+def test_macros_and_extras_are_ignored() -> None:
     data = make_docx(
         paragraph("Only this."), extra={"word/vbaProject.bin": b"\x00macro", "word/media/x.png": b"\x89PNG"}
     )
@@ -36,6 +36,6 @@ def test_macros_and_what_else_rides_along_are_ignored() -> None:
         (b"junk", "does not unpack"),
     ],
 )
-def test_what_is_no_document_says_so(data: bytes, told: str) -> None:
+def test_invalid_document_is_reported(data: bytes, told: str) -> None:
     with pytest.raises(ConversionError, match=told):
         convert_document(data, LIMITS)

@@ -13,7 +13,7 @@ PAGE = f"""<html><head><title>Tides &amp; bars</title><script>steal()</script></
 <script>alert("no")</script><style>p {{ color: red }}</style><footer>Imprint</footer></body></html>"""
 
 
-def test_what_somebody_would_read_comes_out_as_markdown_with_its_title() -> None:
+def test_readable_text_becomes_markdown_with_title() -> None:
     found = convert_page(PAGE.encode(), LIMITS)
     assert found.title == "Tides of the bay"
     assert found.text.startswith("# Tides of the bay\n\nThe harbour was closed")
@@ -23,13 +23,13 @@ def test_what_somebody_would_read_comes_out_as_markdown_with_its_title() -> None
         assert word not in found.text
 
 
-def test_a_page_in_which_nothing_stands_out_is_taken_whole() -> None:
+def test_page_without_main_part_is_converted_whole() -> None:
     found = convert_page(b"<title>T</title><h2>Opening hours</h2><img src='x.png' alt='sign'>", LIMITS)
     assert "Opening hours" in found.text
     assert "x.png" not in found.text
 
 
-def test_a_page_without_words_says_so() -> None:
+def test_page_without_text_is_reported() -> None:
     for page in (b"", b"<html><body><script>app()</script></body></html>", b"<p " + b"a" * 1_000_000):
         with pytest.raises(ConversionError, match="no text to read"):
             convert_page(page, LIMITS)
@@ -41,13 +41,13 @@ def test_a_page_that_is_nested_without_end_is_read_all_the_same() -> None:
     assert (found.title, found.text) == ("Deep", "At the bottom.")
 
 
-def test_a_page_of_nothing_but_tags_is_read_in_one_pass() -> None:
+def test_page_of_many_tags_is_parsed_in_one_pass() -> None:
     found = convert_page(b"<b>x</b>" * 151_000, ConversionLimits(characters=1_000))
     assert found.text.startswith("x\nx")
     assert "are left out.]" in found.text
 
 
-def test_a_charset_that_lies_changes_no_letter() -> None:
+def test_wrong_charset_changes_no_letter() -> None:
     page = f'<meta charset="ascii"><title>Größe</title><p>{STORY} Größe</p>'.encode()
     found = convert_page(page, LIMITS, "shift_jis")
     assert (found.title, found.text[-5:]) == ("Größe", "Größe")

@@ -26,12 +26,12 @@ def test_an_honest_document_passes() -> None:
         (make_zip({f"{number}.xml": "" for number in range(10_001)}), "10,001 parts"),
     ],
 )
-def test_what_is_broken_or_hostile_is_refused(data: bytes, told: str) -> None:
+def test_broken_or_hostile_package_is_refused(data: bytes, told: str) -> None:
     with pytest.raises(ConversionError, match=told):
         check_office_archive(data)
 
 
-def test_a_bomb_is_refused_by_what_it_says_it_unpacks_to() -> None:
+def test_zip_bomb_is_refused_by_declared_size() -> None:
     data = bytearray(make_zip({"word/media/x.bin": bytes(100)}))
     # The size that the list of parts declares, as one of four gigabytes would.
     entry = data.index(b"PK\x01\x02")
@@ -41,7 +41,7 @@ def test_a_bomb_is_refused_by_what_it_says_it_unpacks_to() -> None:
     assert caught.value.too_large
 
 
-def test_a_part_that_declares_less_than_it_holds_does_not_pass() -> None:
+def test_understated_part_size_is_refused() -> None:
     data = bytearray(make_zip({"word/document.xml": b"x" * 5_000}))
     entry = data.index(b"PK\x01\x02")
     data[entry + 24 : entry + 28] = struct.pack("<I", 10)

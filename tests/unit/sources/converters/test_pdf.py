@@ -8,12 +8,12 @@ from lamella.sources.converters import ConversionError, ConversionLimits, conver
 LIMITS = ConversionLimits()
 
 
-def test_each_page_stands_under_its_number_with_words_joined_over_lines() -> None:
+def test_pdf_pages_are_numbered_and_words_joined() -> None:
     found = convert_pdf(make_pdf(["First infor-", "mation", "here."], ["Second."]), LIMITS)
     assert found.text == "## Page 1\n\nFirst information\nhere.\n\n## Page 2\n\nSecond."
 
 
-def test_a_page_without_text_among_others_says_so() -> None:
+def test_page_without_text_is_marked() -> None:
     found = convert_pdf(make_pdf(["Words."], []), LIMITS)
     assert found.text.endswith("## Page 2\n\n[This page has no text.]")
 
@@ -30,12 +30,12 @@ def test_a_page_without_text_among_others_says_so() -> None:
         (make_pdf(["Words."])[:120], "is a broken PDF"),
     ],
 )
-def test_what_has_no_text_says_why(data: bytes, told: str) -> None:
+def test_pdf_without_text_says_why(data: bytes, told: str) -> None:
     with pytest.raises(ConversionError, match=told):
         convert_pdf(data, LIMITS)
 
 
-def test_a_long_one_is_cut_and_says_where() -> None:
+def test_long_pdf_is_cut_with_notice() -> None:
     found = convert_pdf(make_pdf(*[["Many words stand on this page."]] * 20), ConversionLimits(characters=200))
     assert "[Cut here: pages 6 to 20 are left out.]" in found.text
     assert len(found.text) < 400

@@ -12,7 +12,7 @@ def test_line_ends_controls_and_runs_of_blank_lines_are_settled() -> None:
     assert clean_title("  A\n title\x00 \t here ") == "A title here"
 
 
-def test_what_is_too_long_is_cut_at_a_line_and_says_how_much_is_left_out() -> None:
+def test_long_text_is_cut_at_line_with_notice() -> None:
     assert truncate_text("short", 5) == "short"
     assert truncate_text("one\ntwo\nthree", 9) == "one\ntwo\n\n[Cut here: 6 of 13 characters are left out.]"
     assert truncate_text("x" * 10, 4).startswith("xxxx\n")
@@ -30,11 +30,11 @@ def test_what_is_too_long_is_cut_at_a_line_and_says_how_much_is_left_out() -> No
         (WORDS.encode("utf-16-le"), "UTF-16-LE"),
     ],
 )
-def test_bytes_are_read_by_what_they_are_and_not_by_what_is_said(data: bytes, charset: str | None) -> None:
+def test_encoding_is_detected_from_bytes(data: bytes, charset: str | None) -> None:
     assert decode_text(data, charset) == WORDS
 
 
-def test_what_is_said_counts_where_the_bytes_allow_it() -> None:
+def test_declared_encoding_is_used_if_valid() -> None:
     assert decode_text("日本語".encode("shift_jis"), "Shift_JIS") == "日本語"
     assert decode_text("日本語".encode("iso-2022-jp"), "ISO-2022-JP") == "日本語"
     page = b'<meta http-equiv="Content-Type" content="text/html; charset=koi8-r">' + "Привет".encode("koi8-r")
@@ -42,7 +42,7 @@ def test_what_is_said_counts_where_the_bytes_allow_it() -> None:
     assert decode_text("naïve “x”".encode("cp1252"), "iso-8859-1") == "naïve “x”"
 
 
-def test_bytes_that_are_nothing_are_still_letters() -> None:
+def test_invalid_bytes_are_decoded_as_letters() -> None:
     assert decode_text(f"{WORDS}{WORDS}".encode() + b"\xff.", "utf-8") == f"{WORDS}{WORDS}\ufffd."
     assert decode_text("Fähre, Öl, Café".encode("cp1252"), "utf-8") == "Fähre, Öl, Café"
     assert decode_text(b"\x81\xff\x8d", "utf-8") == "\ufffdÿ\ufffd"

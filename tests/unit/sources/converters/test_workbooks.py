@@ -10,7 +10,7 @@ from lamella.sources.converters import ConversionError, ConversionLimits, conver
 LIMITS = ConversionLimits()
 
 
-def test_each_sheet_is_a_table_under_its_name() -> None:
+def test_sheet_becomes_table_under_its_name() -> None:
     data = make_xlsx({"Costs": [["berth", "fee", "paid"], [41, 7.5, True], [42, 1e20, ""]], "Empty": []})
     assert convert_sheets(data, LIMITS).text == (
         "## Sheet: Costs\n\n| berth | fee | paid |\n| --- | --- | --- |\n| 41 | 7.5 | TRUE |\n| 42 | 1e+20 |  |\n\n"
@@ -18,19 +18,19 @@ def test_each_sheet_is_a_table_under_its_name() -> None:
     )
 
 
-def test_rows_and_columns_beyond_the_bounds_are_told() -> None:
+def test_rows_and_columns_beyond_limits_are_reported() -> None:
     text = convert_sheets(make_xlsx({"Wide": [list(range(120))], "Long": [[1]] * 2_100}), LIMITS).text
     assert "[Cut here: rows 2,001 to 2,100 are left out.]" in text
     assert "[Columns 101 to 120 are left out.]" in text
 
 
 @pytest.mark.parametrize("data", [b"junk", b"PK\x03\x04junk", make_docx(paragraph("x")), b""])
-def test_what_is_no_workbook_says_so(data: bytes) -> None:
+def test_invalid_workbook_is_reported(data: bytes) -> None:
     with pytest.raises(ConversionError, match=r"no workbook|does not unpack"):
         convert_sheets(data, LIMITS)
 
 
-def test_dates_are_written_as_one_reads_them_anywhere() -> None:
+def test_dates_are_written_in_iso_format() -> None:
     from io import BytesIO
 
     from xlsxwriter import Workbook

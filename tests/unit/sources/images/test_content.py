@@ -12,13 +12,13 @@ WHOLE = {"image/png": png(6, 4), "image/jpeg": JPEG, "image/gif": GIF, "image/we
 
 
 @pytest.mark.parametrize("kind", IMAGE_TYPES)
-def test_a_picture_of_each_kind_is_known_by_its_bytes_and_has_its_size(kind: str) -> None:
+def test_image_type_and_size_are_detected_from_bytes(kind: str) -> None:
     image = parse_image(WHOLE[kind], media_type=None, name="x")
     assert (image.media_type, image.width, image.height, image.data) == (kind, 6, 4, WHOLE[kind])
 
 
 @pytest.mark.parametrize("kind", IMAGE_TYPES)
-def test_what_breaks_off_is_no_picture(kind: str) -> None:
+def test_truncated_image_is_refused(kind: str) -> None:
     for share in (0.5, 0.9):
         broken = WHOLE[kind][: int(len(WHOLE[kind]) * share)]
         with pytest.raises(SourceUnreadableError, match="breaks off") as raised:
@@ -44,14 +44,14 @@ def test_bytes_behind_a_whole_picture_do_no_harm() -> None:
         (b"\0\0\1\0", "an icon"),
     ],
 )
-def test_what_models_do_not_take_is_called_by_its_name_with_what_to_do(data: bytes, what: str) -> None:
+def test_unsupported_image_type_is_named_with_hint(data: bytes, what: str) -> None:
     with pytest.raises(SourceUnreadableError, match=f"plan.png is {what}") as raised:
         parse_image(data, media_type=None, name="plan.png")
     assert raised.value.hint == "Save it as PNG, JPEG, GIF or WebP."
 
 
 @pytest.mark.parametrize("data", [b"", b"not a picture", b"GIF88a", b"RIFF", b"\xff\xd8"])
-def test_bytes_that_are_nothing_are_said_to_be_none(data: bytes) -> None:
+def test_other_bytes_are_reported_as_no_image(data: bytes) -> None:
     with pytest.raises(SourceUnreadableError, match=rf"not a picture that models take \({len(data)} bytes\)"):
         parse_image(data, media_type=None, name="x")
 
@@ -63,7 +63,7 @@ def test_a_picture_without_a_pixel_is_refused(width: int, height: int) -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(MAX_SIDE + 1, 1), (50_000, MAX_PIXELS // 50_000 + 1), (2**31, 2**31)])
-def test_a_picture_that_would_fill_a_memory_is_refused_by_what_it_says(width: int, height: int) -> None:
+def test_huge_image_is_refused_by_declared_size(width: int, height: int) -> None:
     with pytest.raises(SourceTooLargeError, match=f"{width:,} by {height:,} pixels"):
         parse_image(claim_size(width, height), media_type=None, name="x")
 
@@ -73,13 +73,13 @@ def test_too_many_bytes_are_not_looked_at() -> None:
         parse_image(bytes(MAX_PICTURE_BYTES + 1), media_type=None, name="x")
 
 
-def test_bytes_of_another_type_than_is_said_are_refused() -> None:
+def test_bytes_of_other_type_than_declared_are_refused() -> None:
     with pytest.raises(SourceUnreadableError, match="x is given as image/gif, and its bytes are image/png"):
         parse_image(png(2, 2), media_type="image/gif", name="x")
 
 
 @pytest.mark.parametrize("kind", IMAGE_TYPES)
-def test_no_broken_byte_raises_anything_but_an_error_of_ours(kind: str) -> None:
+def test_corrupted_image_raises_only_own_errors(kind: str) -> None:
     whole = WHOLE[kind]
     for at in range(len(whole)):
         for byte in (0, 0xFF):

@@ -39,14 +39,12 @@ def put(root: Path, *paths: str) -> Vault:
         ("y.png#center", "img/y.png"),
     ],
 )
-def test_a_target_is_looked_for_beside_the_note_from_the_root_and_by_its_name(
-    tmp_path: Path, target: str, found: str
-) -> None:
+def test_embed_is_searched_beside_note_in_root_and_by_name(tmp_path: Path, target: str, found: str) -> None:
     vault = put(tmp_path, "notes/x.png", "x.png", "img/y.png", "img/deep/z.png", "a b.png", "100%.png")
     assert vault.resolve_embed_path(target, note_path="notes/n.md") == found
 
 
-def test_several_files_of_a_name_are_never_guessed_among_and_a_longer_path_tells_them_apart(tmp_path: Path) -> None:
+def test_ambiguous_image_name_is_refused(tmp_path: Path) -> None:
     vault = put(tmp_path, "one/a/x.png", "two/a/x.png", "two/b/x.png")
     with pytest.raises(SourceNotFoundError, match=r"in the vault 3 times: one/a/x\.png, two/a/x\.png, two/b/x\.png"):
         vault.resolve_embed_path("x.png", note_path="n.md")
@@ -65,7 +63,7 @@ def test_the_folder_for_attachments_decides_before_names_do(tmp_path: Path) -> N
     assert vault.resolve_embed_path("y.png", note_path="notes/n.md") == "notes/here/y.png"
 
 
-def test_nothing_outside_the_vault_is_found(tmp_path: Path) -> None:
+def test_image_outside_vault_is_not_found(tmp_path: Path) -> None:
     put(tmp_path, "secret.png", "vault/n.png")
     (tmp_path / "vault" / "link.png").symlink_to(tmp_path / "secret.png")
     vault = Vault(tmp_path / "vault")
@@ -75,18 +73,18 @@ def test_nothing_outside_the_vault_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", ["", "[]", "{", '{"attachmentFolderPath": 3}', "[" * 100_000])
-def test_settings_that_say_nothing_are_no_error(settings: str) -> None:
+def test_empty_obsidian_settings_are_accepted(settings: str) -> None:
     assert read_attachment_folder(lambda _path: settings) == ""
 
 
-def test_settings_that_cannot_be_read_are_no_error() -> None:
+def test_unreadable_obsidian_settings_are_accepted() -> None:
     def fail(path: str) -> str:
         raise SourceUnreadableError(f"{path} cannot be read.", hint="Check it.")
 
     assert read_attachment_folder(fail) == ""
 
 
-def test_the_settings_are_read_only_where_they_are_needed() -> None:
+def test_obsidian_settings_are_read_only_if_needed() -> None:
     def fail() -> str:
         raise AssertionError
 

@@ -31,7 +31,7 @@ def test_the_bytes_behind_the_letters_are_read(uri: str) -> None:
 
 
 @pytest.mark.parametrize("uri", ["data:image/png;base64", "data:image/png;base64,====!", "data:image/png;base64,abcde"])
-def test_letters_that_are_no_bytes_are_said(uri: str) -> None:
+def test_invalid_base64_is_reported(uri: str) -> None:
     with pytest.raises(SourceUnreadableError, match="The pasted picture") as raised:
         decode_data_uri(uri)
     assert "attach the file itself" in raised.value.hint

@@ -23,12 +23,12 @@ def reader(tmp_path: Path) -> ImageReader:
     return ImageReader(read_bytes=Vault(tmp_path).read_bytes)
 
 
-def test_a_picture_is_read_with_its_size(reader: ImageReader) -> None:
+def test_image_is_read_with_size(reader: ImageReader) -> None:
     (image,) = reader.read(UnresolvedAttachment(kind=ArtifactKind.IMAGE, name="plan.png")).images
     assert (image.media_type, image.width, image.height) == ("image/png", 4, 3)
 
 
-def test_the_bytes_of_a_file_say_what_it_is_and_not_its_ending(reader: ImageReader) -> None:
+def test_image_type_is_detected_from_bytes_not_extension(reader: ImageReader) -> None:
     assert (
         reader.read(UnresolvedAttachment(kind=ArtifactKind.IMAGE, name="photo.png")).images[0].media_type
         == "image/jpeg"
@@ -36,7 +36,7 @@ def test_the_bytes_of_a_file_say_what_it_is_and_not_its_ending(reader: ImageRead
 
 
 @pytest.mark.parametrize("name", ["a.md", "fake.png"])
-def test_a_file_that_is_no_picture_is_said(reader: ImageReader, name: str) -> None:
+def test_file_that_is_not_image_is_reported(reader: ImageReader, name: str) -> None:
     with pytest.raises(SourceUnreadableError, match=f"{name} is not a picture that models take"):
         reader.read(UnresolvedAttachment(kind=ArtifactKind.IMAGE, name=name))
 
@@ -61,12 +61,12 @@ def test_a_file_needs_a_vault() -> None:
         ImageReader().read(UnresolvedAttachment(kind=ArtifactKind.IMAGE, name="plan.png"))
 
 
-def test_a_picture_of_the_web_stays_a_link_where_nothing_fetches() -> None:
+def test_web_image_stays_link_without_fetcher() -> None:
     with pytest.raises(NotAvailableError, match=f"{URL} is not fetched"):
         ImageReader().read(UnresolvedAttachment(kind=ArtifactKind.IMAGE, name=URL))
 
 
-def test_what_is_fetched_is_looked_at_as_any_other_bytes() -> None:
+def test_fetched_image_is_checked_like_others() -> None:
     pages = {URL: png(4, 3), f"{URL}.html": b"<html>"}
     reader = ImageReader(fetch=pages.__getitem__)
     made = reader.read(UnresolvedAttachment(kind=ArtifactKind.IMAGE, name=URL))

@@ -31,7 +31,7 @@ from lamella.sources.markdown import parse_named_blocks, parse_note, parse_struc
         ("note[^1] ^a\n\n[^1]: foot", {"a": "note[^1] ^a"}),
     ],
 )
-def test_a_name_belongs_to_the_block_it_ends_or_to_the_one_before_it(text: str, blocks: dict[str, str]) -> None:
+def test_block_id_belongs_to_its_or_previous_block(text: str, blocks: dict[str, str]) -> None:
     assert {name: text[start:end] for name, (start, end) in parse_note(text).blocks.items()} == blocks
 
 

@@ -57,7 +57,7 @@ def test_properties_are_plain_values(block: str, properties: dict[str, PropertyV
         ("- a\n" * 20_000, "more than 10,000 values"),
     ],
 )
-def test_what_cannot_be_read_leaves_no_properties_and_says_why(block: str, why: str) -> None:
+def test_invalid_front_matter_gives_no_properties_and_reason(block: str, why: str) -> None:
     began = process_time()
     properties, told = parse_front_matter(block)
     assert properties == {}
@@ -86,6 +86,6 @@ def test_an_anchor_that_means_itself_or_a_billion_values_ends() -> None:
         ("\n---\na: b\n---\n", "", "\n---\na: b\n---\n"),
     ],
 )
-def test_front_matter_is_what_stands_between_two_lines_at_the_very_top(text: str, block: str, body: str) -> None:
+def test_front_matter_is_between_two_lines_at_top(text: str, block: str, body: str) -> None:
     begin, end, offset = find_front_matter(text)
     assert (text[begin:end], text[offset:]) == (block, body)

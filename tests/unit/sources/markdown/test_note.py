@@ -44,7 +44,7 @@ def _embeds(text: str) -> list[tuple[str, str, str]]:
         ("[[日本#見出し|語]]", [("日本", "#見出し", "語")]),
     ],
 )
-def test_links_lead_to_a_target_and_a_part_of_it(text: str, links: list[tuple[str, str, str]]) -> None:
+def test_link_has_target_and_subpath(text: str, links: list[tuple[str, str, str]]) -> None:
     assert _links(text) == links
     assert _embeds(text) == []
 
@@ -62,17 +62,17 @@ def test_links_lead_to_a_target_and_a_part_of_it(text: str, links: list[tuple[st
         ("`![[a]]` %%![[b]]%%", []),
     ],
 )
-def test_embeds_are_told_from_links(text: str, embeds: list[tuple[str, str, str]]) -> None:
+def test_embeds_are_distinguished_from_links(text: str, embeds: list[tuple[str, str, str]]) -> None:
     assert _embeds(text) == embeds
 
 
-def test_an_address_of_the_world_is_external_and_a_name_with_a_colon_is_not() -> None:
+def test_url_is_external_and_name_with_colon_is_not() -> None:
     note = parse_note("[a](https://e.org) [b](b.md) [[c: d]] [e](obsidian://open?vault=x)")
     assert [link.is_external for link in note.links] == [True, False, False, True]
     assert [link.is_wiki for link in note.links] == [False, False, True, False]
 
 
-def test_links_stand_where_they_are_told_to() -> None:
+def test_link_positions_are_exact() -> None:
     text = "---\nü: '[[Ä]]'\n---\n😀 é [[日本|x]] ![[b]] [c](d)"
     note = parse_note(text)
     assert [text[link.start : link.end] for link in (*note.links, *note.embeds)] == [
@@ -95,7 +95,7 @@ def test_headings_have_level_words_offset_and_line() -> None:
     assert [text[heading.offset :][:5] for heading in note.headings] == ["# É *", "Two\nl", "### I", "## \n"]
 
 
-def test_what_is_commented_out_has_no_headings() -> None:
+def test_commented_text_has_no_headings() -> None:
     assert [heading.text for heading in parse_note("%%\n# a\n\n# b\n%%\n\n# c").headings] == ["c"]
 
 
@@ -117,7 +117,7 @@ def _parts(note: ParsedNote, text: str) -> list[str]:
 
 
 @given(_SIGNS)
-def test_any_text_is_a_note_and_its_links_have_brackets(text: str) -> None:
+def test_any_text_parses_and_links_have_brackets(text: str) -> None:
     note = parse_note(text)
     assert all(part.lstrip("!")[:1] in "[<" and part[-1] in "])>" for part in _parts(note, text))
     assert all(0 <= start < end <= len(text) for start, end in note.blocks.values())
@@ -140,7 +140,7 @@ def test_any_text_is_a_note_and_its_links_have_brackets(text: str) -> None:
         "\x00" * 100_000,
     ],
 )
-def test_a_hostile_text_takes_no_longer_than_its_length(text: str) -> None:
+def test_hostile_text_is_parsed_in_linear_time(text: str) -> None:
     began = process_time()
     parse_note(text)
     assert process_time() - began < 3

@@ -26,6 +26,6 @@ NOTE = "# Plan\nfirst\n## Costs\n12 ^sum\n### In May\n5\n```\n## no heading\n```
         ("#...", None),
     ],
 )
-def test_a_part_ends_where_a_heading_of_its_level_begins(subpath: str, part: str | None) -> None:
+def test_section_ends_at_heading_of_same_level(subpath: str, part: str | None) -> None:
     place = find_section_range(parse_note(NOTE), subpath, length=len(NOTE))
     assert (None if place is None else NOTE[slice(*place)]) == part

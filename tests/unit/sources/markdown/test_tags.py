@@ -39,7 +39,7 @@ def test_tags_are_the_same_in_any_case_and_any_unicode_form() -> None:
     assert list(parse_note("#Étude #e\u0301tude").tags) == ["Étude"]
 
 
-def test_a_tag_is_carried_by_the_tags_below_it_and_not_by_others() -> None:
+def test_tag_matches_its_subtags_only() -> None:
     assert has_tag({"other", "project/beta"}, "project")
     assert has_tag({"other", "project/beta"}, "#Project/Beta")
     assert not has_tag({"other", "project/beta"}, "#proj")

@@ -12,7 +12,7 @@ def _node(name: str, what: str, x: int, y: int, **fields: object) -> dict[str, o
     return {"id": name, "type": what, "x": x, "y": y, "width": 100, "height": 50, **fields}
 
 
-def test_cards_are_told_in_reading_order_with_groups_and_what_leads_where() -> None:
+def test_canvas_cards_are_rendered_in_reading_order_with_groups_and_connections() -> None:
     canvas = {
         "nodes": [
             _node("c", "link", 200, 100, url="https://example.org"),
@@ -38,11 +38,11 @@ def test_cards_are_told_in_reading_order_with_groups_and_what_leads_where() -> N
 
 
 @pytest.mark.parametrize("source", ["", "{}", '{"nodes": 7, "edges": [1]}', '{"nodes": []}'])
-def test_a_canvas_that_nobody_drew_on_is_one_line(source: str) -> None:
+def test_empty_canvas_is_one_line(source: str) -> None:
     assert render_canvas(source, "x.canvas") == "Canvas: 0 cards, 0 groups, 0 connections.\n"
 
 
-def test_cards_of_another_kind_and_places_that_make_no_sense_are_told() -> None:
+def test_unknown_cards_and_invalid_positions_are_rendered() -> None:
     canvas = {"nodes": [{"type": "poem"}, {"id": "b", "type": "text", "x": "left", "y": 1e300, "text": None}, 3]}
     assert "poem of a kind that is not known" in render_canvas(json.dumps(canvas), "x.canvas")
 
@@ -57,7 +57,7 @@ def test_cards_of_another_kind_and_places_that_make_no_sense_are_told() -> None:
         ("not JSON", "line 1, column 1"),
     ],
 )
-def test_a_canvas_that_is_broken_says_where(source: str, why: str) -> None:
+def test_broken_canvas_is_reported_with_position(source: str, why: str) -> None:
     with pytest.raises(SourceUnreadableError, match=r"Boards/x\.canvas is not a canvas") as caught:
         render_canvas(source, "Boards/x.canvas")
     assert why in caught.value.message

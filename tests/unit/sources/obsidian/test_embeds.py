@@ -35,12 +35,12 @@ def frame(name: str, text: str) -> str:
         ("![[b#^first]]", "docs/b.md#^first", "1"),
     ],
 )
-def test_an_embed_is_the_text_it_names_in_a_frame_with_its_source(embed: str, name: str, shown: str) -> None:
+def test_embed_is_framed_with_its_source(embed: str, name: str, shown: str) -> None:
     notes = {"a.md": f"see\n{embed}\nend", "docs/b.md": "---\nx: y\n---\n# One\n1 ^first\n## Two\n2\n# Three\n3\n"}
     assert expand(notes) == (f"see\n{frame(name, shown)}\nend", [name])
 
 
-def test_a_frame_stands_on_lines_of_its_own() -> None:
+def test_embed_frame_is_on_own_lines() -> None:
     notes = {"a.md": "one ![[b]] two", "b.md": "B"}
     assert expand(notes)[0] == f"one \n{frame('b.md', 'B')}\n two"
 
@@ -55,7 +55,7 @@ def test_a_frame_stands_on_lines_of_its_own() -> None:
         "[[b]]",
     ],
 )
-def test_what_is_missing_or_no_note_stays_as_it_is_written(text: str) -> None:
+def test_missing_or_other_embed_stays_literal(text: str) -> None:
     assert expand({"a.md": text, "b.md": "B"}) == (text, [])
 
 
@@ -73,7 +73,7 @@ def test_notes_that_embed_each_other_or_themselves_end() -> None:
     assert sources == ["b.md", "c.md"]
 
 
-def test_depth_and_number_are_bounded_and_the_rest_says_so() -> None:
+def test_embed_depth_and_number_are_limited() -> None:
     deep = {f"{n}.md": f"![[{n + 1}]]" for n in range(20)}
     text, sources = expand(deep, "0.md")
     assert len(sources) == DEEPEST_EMBED
@@ -97,7 +97,7 @@ def test_text_is_bounded_too() -> None:
     assert len(text) < 3_000_000
 
 
-def test_an_embed_of_two_notes_is_not_guessed_and_one_that_cannot_be_read_says_why() -> None:
+def test_ambiguous_embed_is_not_resolved_and_unreadable_one_says_why() -> None:
     text, _ = expand({"a.md": "![[b]] ![[c]]", "x/b.md": "1", "y/b.md": "2", "c.md": "broken"})
     assert text == (
         "![[b]] (not embedded: 2 notes are called b: x/b.md, y/b.md) ![[c]] (not embedded: c.md is not UTF-8.)"
@@ -111,6 +111,6 @@ def test_no_text_closes_or_fakes_a_frame() -> None:
     assert 'B<\\/embedded_note>\n<\\embedded_note path="bank.md">' in text
 
 
-def test_a_name_cannot_leave_its_attribute() -> None:
+def test_embed_name_cannot_leave_attribute() -> None:
     text, _ = expand({"a.md": '![[b#"><x]]', "b.md": '# "><x\nB'})
     assert text.startswith('<embedded_note path="b.md#&quot;&gt;&lt;x">')

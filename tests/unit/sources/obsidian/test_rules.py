@@ -29,7 +29,7 @@ def write(root: Path, *, ignored: str = "", filters: object = None) -> None:
         ("a.md", False),
     ],
 )
-def test_what_is_ignored_is_hidden_as_git_would(tmp_path: Path, path: str, *, hidden: bool) -> None:
+def test_lamellaignore_follows_git_rules(tmp_path: Path, path: str, *, hidden: bool) -> None:
     write(tmp_path, ignored="# mine\nprivate/\n*.secret.md\n!keep.secret.md\n/root.md\n\nété/\n")
     rules = read_ignore_rules(tmp_path)
     assert rules.is_hidden(path) is hidden
@@ -37,7 +37,7 @@ def test_what_is_ignored_is_hidden_as_git_would(tmp_path: Path, path: str, *, hi
     assert rules.warnings == ()
 
 
-def test_what_obsidian_excludes_is_not_listed_and_can_be_read_by_its_path(tmp_path: Path) -> None:
+def test_obsidian_excluded_file_is_unlisted_but_readable(tmp_path: Path) -> None:
     write(tmp_path, filters=["Templates/", "/^Daily.*old/", 7, ""])
     rules = read_ignore_rules(tmp_path)
     assert [rules.is_unlisted(path) for path in ("Templates/a.md", "Daily/old/a.md", "My Templates/a.md")] == [
@@ -49,7 +49,7 @@ def test_what_obsidian_excludes_is_not_listed_and_can_be_read_by_its_path(tmp_pa
     assert rules.warnings == ()
 
 
-def test_a_vault_without_rules_hides_nothing(tmp_path: Path) -> None:
+def test_vault_without_rules_hides_nothing(tmp_path: Path) -> None:
     rules = read_ignore_rules(tmp_path)
     assert not rules.is_unlisted("a.md")
     assert rules.warnings == ()
@@ -70,7 +70,7 @@ def test_a_vault_without_rules_hides_nothing(tmp_path: Path) -> None:
         ("a.md", ["/[/"], "What Obsidian excludes by /[/ is not left out: the expression cannot be followed."),
     ],
 )
-def test_a_rule_that_is_broken_or_takes_forever_is_told_and_the_others_hold(
+def test_broken_or_slow_rule_is_reported_and_others_apply(
     tmp_path: Path, ignored: str, filters: list[str], told: str
 ) -> None:
     write(tmp_path, ignored=ignored, filters=filters)
@@ -82,7 +82,7 @@ def test_a_rule_that_is_broken_or_takes_forever_is_told_and_the_others_hold(
     assert process_time() - began < 1
 
 
-def test_files_of_rules_that_cannot_be_read_are_told(tmp_path: Path) -> None:
+def test_unreadable_rule_files_are_reported(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / ".lamellaignore").write_bytes(b"\xff")
     (tmp_path / ".obsidian" / "app.json").write_text("[" * 100_000, encoding="utf-8")

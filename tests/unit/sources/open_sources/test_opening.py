@@ -11,12 +11,12 @@ from lamella.sources.converted_files import DocumentConverter
 from lamella.sources.open_sources import open_sources
 
 
-def test_a_vault_that_is_not_there_is_said_when_it_is_opened(tmp_path: Path) -> None:
+def test_missing_vault_is_reported_on_open(tmp_path: Path) -> None:
     with pytest.raises(SourceNotFoundError, match="no vault folder"):
         open_sources(tmp_path / "nowhere")
 
 
-def test_each_look_sees_the_vault_as_it_is_then(tmp_path: Path) -> None:
+def test_each_snapshot_sees_vault_at_its_time(tmp_path: Path) -> None:
     look = open_sources(tmp_path)
     before = look().catalog
     assert before is not None

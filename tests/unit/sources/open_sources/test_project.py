@@ -6,7 +6,7 @@ from pathlib import Path
 from lamella.sources.open_sources import MAX_PROJECT_FILE_BYTES, read_project
 
 
-def test_sources_are_what_the_rules_of_the_vault_show_pictures_apart(tmp_path: Path) -> None:
+def test_project_sources_follow_vault_rules_without_images(tmp_path: Path) -> None:
     (tmp_path / "beds").mkdir()
     for name in ("plan.md", "beds/list.csv", "map.PNG", ".hidden.md", "secret.md", "paper.pdf"):
         (tmp_path / name).write_text("x")
@@ -18,14 +18,14 @@ def test_sources_are_what_the_rules_of_the_vault_show_pictures_apart(tmp_path: P
     assert (found.instructions, found.memory, found.warnings) == ("", "", ())
 
 
-def test_a_file_that_was_moved_in_has_changed_although_it_is_old(tmp_path: Path) -> None:
+def test_old_file_moved_into_project_counts_as_changed(tmp_path: Path) -> None:
     note = tmp_path / "old.md"
     note.write_text("x")
     os.utime(note, (1_000, 1_000))
     assert read_project(tmp_path).sources["old.md"] > 1_000
 
 
-def test_bytes_that_are_no_text_and_a_folder_in_its_place_are_told(tmp_path: Path) -> None:
+def test_invalid_bytes_and_folder_at_file_path_are_reported(tmp_path: Path) -> None:
     own = tmp_path / ".lamella"
     (own / "memory.md").mkdir(parents=True)
     (own / "instructions.md").write_bytes(b"\xff\xfe")

@@ -54,7 +54,7 @@ def test_a_public_address_is_open(address: str) -> None:
     assert is_public(ip_address(address))
 
 
-def test_what_is_allowed_by_network_or_by_host_is_open_and_nothing_beside_it() -> None:
+def test_allowlist_opens_given_networks_and_hosts_only() -> None:
     allowed = parse_allowlist(["10.1.0.0/16", "Wiki.Home.", "::1", "127.0.0.1"])
     assert allowed.is_allowed("any.example", "10.1.2.3")
     assert allowed.is_allowed("any.example", "127.0.0.1")
@@ -67,7 +67,7 @@ def test_what_is_allowed_by_network_or_by_host_is_open_and_nothing_beside_it() -
 
 
 @pytest.mark.parametrize("one", ["http://a.b", "*.home", "10.0.0.0/99", "1.2.3", "a b", "me@here"])
-def test_what_is_neither_a_host_nor_a_network_is_told(one: str) -> None:
+def test_invalid_allowlist_entry_is_reported(one: str) -> None:
     with pytest.raises(SettingError, match="private_addresses"):
         parse_allowlist([one])
 
@@ -86,7 +86,7 @@ def test_what_is_neither_a_host_nor_a_network_is_told(one: str) -> None:
         (f"http://example.org/{'x' * 9_000}", "no address of a page"),
     ],
 )
-def test_what_is_no_address_of_a_page_is_refused(url: str, told: str) -> None:
+def test_invalid_page_url_is_refused(url: str, told: str) -> None:
     with pytest.raises(AddressNotAllowedError, match=told):
         check_url(url)
 

@@ -28,7 +28,7 @@ def fetcher(limits: FetchLimits = QUICK) -> Fetcher:
     return Fetcher(limits, allowlist=HERE)
 
 
-def test_a_page_comes_with_what_the_server_says_of_it() -> None:
+def test_response_has_status_body_and_content_type() -> None:
     with site(lambda _path, _headers: reply(b"Hello", kind='Text/HTML; Charset="UTF-8"')) as here:
         answer = fetcher().fetch(f"{here.url}/a?b=c#d")
     assert (answer.status, answer.body) == (200, b"Hello")
@@ -77,7 +77,7 @@ def test_a_redirect_leads_nowhere_that_one_may_not_go_at_once(target: str) -> No
         fetcher().fetch(here.url)
 
 
-def test_what_is_said_to_one_server_is_not_said_to_the_next() -> None:
+def test_cookies_are_not_sent_to_other_servers() -> None:
     with (
         site(lambda _path, _headers: reply(b"There")) as there,
         site(lambda path, _headers: redirect(there.url if path == "/b" else "/b")) as here,
@@ -115,7 +115,7 @@ def test_one_private_address_among_the_answers_is_enough_to_refuse() -> None:
     assert here.asked == []
 
 
-def test_a_server_is_asked_by_its_name_also_when_it_is_reached_by_its_address(tmp_path: Path) -> None:
+def test_host_name_is_sent_to_resolved_address(tmp_path: Path) -> None:
     shown, trust = make_trust(tmp_path, "pages.example")
     with site(lambda _path, _headers: reply(b"Safe"), secured=shown) as here:
         named = Fetcher(QUICK, allowlist=HERE, resolve=lambda _host, _port: ["127.0.0.1"], ssl_context=trust)
@@ -144,14 +144,14 @@ def _drip_body(_path: str, _headers: Mapping[str, str]) -> Iterator[bytes]:
 
 
 @pytest.mark.parametrize("answer", [_drip_head, _drip_body])
-def test_a_server_that_trickles_is_left_when_the_time_for_all_of_it_is_over(answer: object) -> None:
+def test_trickling_server_is_ended_after_total_time(answer: object) -> None:
     begun = monotonic()
     with site(answer) as here, pytest.raises(SourceUnreachableError, match="did not answer in time"):  # type: ignore[arg-type]
         fetcher().fetch(here.url)
     assert monotonic() - begun < 4
 
 
-def test_a_server_that_never_answers_is_left_after_its_silence() -> None:
+def test_silent_server_times_out() -> None:
     begun = monotonic()
     with site(lambda _path, _headers: never(here.ending)) as here:
         with pytest.raises(SourceUnreachableError, match="did not answer in time"):
@@ -166,7 +166,7 @@ def test_a_name_that_is_never_answered_is_given_up() -> None:
             slow.fetch(f"http://slow.example:{here.port}/")
 
 
-def test_an_answer_without_an_end_is_cut_at_the_limit() -> None:
+def test_endless_response_is_cut_at_limit() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
     endless = [head, *[b"x" * 10_000] * 50]
     with site(lambda _path, _headers: endless) as here, pytest.raises(SourceTooLargeError, match="more than 100,000"):
@@ -175,13 +175,13 @@ def test_an_answer_without_an_end_is_cut_at_the_limit() -> None:
         fetcher().fetch(here.url)
 
 
-def test_a_size_that_is_said_is_believed_if_it_is_too_large() -> None:
+def test_declared_size_above_limit_is_refused() -> None:
     said = reply(b"x", headers={"Content-Length": "5000000000"})
     with site(lambda _path, _headers: said) as here, pytest.raises(SourceTooLargeError, match="5,000,000,000"):
         fetcher().fetch(here.url)
 
 
-def test_an_answer_that_is_shorter_than_it_says_is_told() -> None:
+def test_response_shorter_than_declared_is_reported() -> None:
     lies = reply(b"x" * 10, headers={"Content-Length": "500"})
     with (
         site(lambda _path, _headers: lies) as here,
@@ -191,12 +191,12 @@ def test_an_answer_that_is_shorter_than_it_says_is_told() -> None:
 
 
 @pytest.mark.parametrize("junk", [b"SSH-2.0-nothing\r\n\r\n", b"\x00\x01\x02\x03" * 100, b""])
-def test_what_does_not_speak_http_is_told(junk: bytes) -> None:
+def test_non_http_response_is_reported(junk: bytes) -> None:
     with site(lambda _path, _headers: [junk]) as here, pytest.raises(BadInputError):
         fetcher().fetch(here.url)
 
 
-def test_a_packed_answer_counts_by_what_it_unpacks_to() -> None:
+def test_compressed_response_counts_unpacked_size() -> None:
     packed = bomb(50_000_000)
     assert len(packed) < 100_000
     said = reply(packed, headers={"Content-Encoding": "gzip"})
@@ -222,7 +222,7 @@ def test_packed_answers_are_unpacked(encoding: str, packed: bytes) -> None:
 @pytest.mark.parametrize(
     ("encoding", "body"), [("br", b"x"), ("gzip, gzip", b"x"), ("gzip", b"no gzip at all"), ("deflate", b"\xff\xff")]
 )
-def test_a_packing_that_was_not_asked_for_and_a_broken_one_are_told(encoding: str, body: bytes) -> None:
+def test_unrequested_or_broken_encoding_is_reported(encoding: str, body: bytes) -> None:
     packed = reply(body, headers={"Content-Encoding": encoding})
     with site(lambda _path, _headers: packed) as here, pytest.raises(SourceUnreadableError):
         fetcher().fetch(here.url)
@@ -238,14 +238,14 @@ def test_a_packing_that_was_not_asked_for_and_a_broken_one_are_told(encoding: st
         ("429 Slow", SourceUnreachableError),
     ],
 )
-def test_a_status_that_is_no_page_is_told_as_what_it_is(status: str, error: type[BadInputError]) -> None:
+def test_error_status_is_reported(status: str, error: type[BadInputError]) -> None:
     with site(lambda _path, _headers: reply(b"x", status=status)) as here:
         answer = fetcher().fetch(here.url)
     with pytest.raises(error, match=status[:3]):
         check_status(answer, here.url)
 
 
-def test_nobody_there_is_told() -> None:
+def test_unreachable_host_is_reported() -> None:
     with site(lambda _path, _headers: reply()) as here:
         gone = here.url
     with pytest.raises(SourceUnreachableError, match="cannot be reached"):

@@ -28,12 +28,12 @@ from lamella.tokenizers.o200k import count_tokens
         ("", "generic"),
     ],
 )
-def test_a_model_belongs_to_the_family_its_name_begins_with(model: str | None, family: str) -> None:
+def test_model_family_follows_name_prefix(model: str | None, family: str) -> None:
     assert get_tokenizer_family(model).name == family
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, GENERIC_FAMILY], ids=lambda family: family.name)
-def test_every_family_says_how_sure_its_counts_are(family: object) -> None:
+def test_every_family_states_its_accuracy(family: object) -> None:
     error = getattr(family, "accuracy", "")
     assert "exact" in error or "estimate" in error
 
@@ -42,7 +42,7 @@ def test_only_openai_is_exact() -> None:
     assert [family.name for family in FAMILIES if family.accuracy.startswith("exact")] == ["openai"]
 
 
-def test_openai_counts_exactly_and_others_scale_and_round_up() -> None:
+def test_openai_is_counted_exactly_and_others_are_scaled_up() -> None:
     counter = OfflineTokenCounter()
     text = "some words to be counted, and some more of them"
     exact = count_tokens(text)
@@ -51,7 +51,7 @@ def test_openai_counts_exactly_and_others_scale_and_round_up() -> None:
     assert counter.get_tokenizer("anthropic:claude-opus-5-5").count("") == 0
 
 
-def test_a_measure_is_made_once_per_family_and_way_of_counting_pictures() -> None:
+def test_tokenizer_is_made_once_per_family_and_image_rule() -> None:
     counter = OfflineTokenCounter(get_image_profile=lambda model: BuiltInModels().get_model(model).pictures)
     assert counter.get_tokenizer("gpt-4.1") is counter.get_tokenizer("openai:gpt-4o")
     assert counter.get_tokenizer("gpt-5") != counter.get_tokenizer("gpt-4o")

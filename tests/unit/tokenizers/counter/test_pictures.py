@@ -50,27 +50,27 @@ def picture(width: int = 10, height: int = 10, *, size: int = 0, shade: int = 0)
         ("house-model", 0, 0, 37 * 37),
     ],
 )
-def test_a_picture_weighs_what_its_models_own_rule_says(model: str, width: int, height: int, tokens: int) -> None:
+def test_image_tokens_follow_rule_of_model(model: str, width: int, height: int, tokens: int) -> None:
     assert count_image_tokens(facts(model), width, height) == tokens
 
 
 @pytest.mark.parametrize(
     ("model", "most"), [("claude-sonnet-4-6", 1_568), ("claude-opus-5-5", 4_784), ("gpt-5.6", 12_000)]
 )
-def test_a_large_picture_is_scaled_to_the_budget_and_weighs_no_more(model: str, most: int) -> None:
+def test_large_image_is_scaled_to_token_limit(model: str, most: int) -> None:
     for width, height in ((8_000, 8_000), (8_000, 100), (1_569, 1_569), (5_000, 3_333), (1, 8_000)):
         assert 1 <= count_image_tokens(facts(model), width, height) <= most
     assert count_image_tokens(facts(model), 8_000, 8_000) > 0.9 * most
 
 
 @pytest.mark.parametrize("start", [start for start, _ in IMAGE_PROFILES])
-def test_a_larger_picture_never_weighs_less_than_half_of_a_smaller_one(start: str) -> None:
+def test_larger_image_has_at_least_half_the_tokens(start: str) -> None:
     weights = [count_image_tokens(facts(start), side, side) for side in (1, 30, 300, 700, 1_500, 3_000, 8_000)]
     assert min(weights) > 0
     assert all(2 * after >= before for before, after in pairwise(weights))
 
 
-def test_the_first_row_that_fits_decides_and_none_is_hidden_behind_another() -> None:
+def test_first_matching_image_profile_decides() -> None:
     for at, (start, _) in enumerate(IMAGE_PROFILES):
         assert not [earlier for earlier, _ in IMAGE_PROFILES[:at] if start.startswith(earlier)]
 
@@ -78,7 +78,7 @@ def test_the_first_row_that_fits_decides_and_none_is_hidden_behind_another() -> 
 CLAUDE = facts("claude-haiku-4-5")
 
 
-def test_a_picture_within_all_limits_is_taken() -> None:
+def test_image_within_limits_is_accepted() -> None:
     assert image_rejection_reason(CLAUDE, [], picture(8_000, 8_000)) == ""
     assert (
         image_rejection_reason(GENERIC_IMAGE_PROFILE, [picture()] * 9_999, picture(60_000, 60_000, size=10_000_000))
@@ -101,9 +101,7 @@ def test_a_picture_within_all_limits_is_taken() -> None:
         ),
     ],
 )
-def test_what_a_request_does_not_take_is_said_with_both_numbers(
-    there: list[ImageData], image: ImageData, why: str
-) -> None:
+def test_image_rejection_states_both_numbers(there: list[ImageData], image: ImageData, why: str) -> None:
     assert why in image_rejection_reason(CLAUDE, there, image)
 
 
@@ -111,7 +109,7 @@ def test_up_to_twenty_pictures_may_be_large() -> None:
     assert image_rejection_reason(CLAUDE, [picture(2_001, 5)] * 19, picture(8_000, 5)) == ""
 
 
-def test_a_type_that_a_model_does_not_take_is_said() -> None:
+def test_unsupported_image_type_is_rejected() -> None:
     gif = make_image_data(GIF, media_type="image/gif", width=6, height=4)
     assert image_rejection_reason(CLAUDE, [], gif) == ""
     assert image_rejection_reason(facts("gemini-3"), [], gif).startswith(
@@ -119,7 +117,7 @@ def test_a_type_that_a_model_does_not_take_is_said() -> None:
     )
 
 
-def test_a_rule_without_bounds_counts_what_is_there() -> None:
+def test_image_rule_without_bounds_counts_size() -> None:
     plain = ImageProfile(name="plain", rule=ImageTokenRule.PATCHES, unit=10)
     assert count_image_tokens(plain, 101, 20) == 22
     assert count_image_tokens(replace(plain, rule=ImageTokenRule.TILES, base=5, weight=3), 101, 20) == 71

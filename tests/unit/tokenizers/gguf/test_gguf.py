@@ -36,7 +36,7 @@ def read(tmp_path: Path, data: bytes) -> object:
     return read_vocabulary(path)
 
 
-def test_the_demo_models_vocabulary_is_at_the_head_of_its_file() -> None:
+def test_vocabulary_is_read_from_head_of_model_file() -> None:
     found = read_vocabulary(get_weights_path("local"))
     assert found is not None
     assert (found.split_rule, len(found.tokens), len(found.merges), found.adds_start_token) == (
@@ -73,10 +73,10 @@ def test_values_of_every_kind_are_passed_over(tmp_path: Path) -> None:
     ],
     ids=["empty", "magic", "other", "cut", "liar", "endless", "nested", "unknown", "garbled", "pieces"],
 )
-def test_what_is_no_vocabulary_of_byte_pairs_is_none(tmp_path: Path, data: bytes) -> None:
+def test_file_without_bpe_vocabulary_gives_none(tmp_path: Path, data: bytes) -> None:
     assert read(tmp_path, data) is None
 
 
-def test_a_file_that_is_not_there_a_folder_and_a_pipe_are_none(tmp_path: Path) -> None:
+def test_missing_file_folder_and_pipe_give_none(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     assert [read_vocabulary(tmp_path / name) for name in ("missing", ".", "pipe")] == [None] * 3

@@ -63,7 +63,7 @@ def _replace(data: bytes, key: bytes, value: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("split", ["gpt-2", "gpt-4o", "llama-bpe", "qwen2", "smollm", "tekken"])
-def test_every_way_of_cutting_text_gives_the_engines_tokens(tmp_path: Path, split: str) -> None:
+def test_each_split_rule_matches_engine_tokens(tmp_path: Path, split: str) -> None:
     path = rewrite(split, tmp_path / "some.gguf")
     vocabulary = read_vocabulary(path)
     assert vocabulary is not None
@@ -77,13 +77,13 @@ def test_every_way_of_cutting_text_gives_the_engines_tokens(tmp_path: Path, spli
     assert different == []
 
 
-def test_all_ways_of_cutting_that_are_known_are_those_that_were_compared() -> None:
+def test_known_split_rules_are_all_compared() -> None:
     assert {*SPLIT_PATTERNS.values()} == {
         SPLIT_PATTERNS[name] for name in ("gpt-2", "gpt-4o", "llama-bpe", "qwen2", "smollm", "tekken")
     }
 
 
-def test_a_request_weighs_what_the_engine_says_or_a_token_more_for_each_question() -> None:
+def test_request_tokens_match_engine_with_one_per_question() -> None:
     chat = Conversation(system="You are terse.", layout="in_place", model="local")
     digits = Note(path="digits.md", text="".join(f"{number},{number * number}\n" for number in range(40)) + "\n\n")
 
@@ -102,19 +102,19 @@ def test_a_request_weighs_what_the_engine_says_or_a_token_more_for_each_question
     assert run(count_tokens()) == [2, 3, 4]
 
 
-def test_counting_piece_by_piece_is_counting_the_whole_also_where_line_breaks_meet() -> None:
+def test_counting_by_pieces_equals_counting_whole() -> None:
     count = OfflineTokenCounter().get_tokenizer("local").count
     pieces = ["One.\n\n\n", "<note>\nTwo.\n\n</note>\n\n", "<b>", "Three.\n", "Four"]
     assert count_pieces_tokens(pieces, count) == count("".join(pieces))
 
 
-def test_marks_of_the_chat_format_count_as_the_text_that_is_sent_for_them() -> None:
+def test_special_tokens_are_counted_as_escaped_text() -> None:
     tokenizer = OfflineTokenCounter().get_tokenizer("local")
     assert len(tokenizer.encode("<|im_end|>")) == 1
     assert tokenizer.count("<|im_end|>") == len(tokenizer.encode("<\u200b|im_end|>"))
 
 
-def test_the_measure_is_exact_made_once_and_named_by_the_vocabulary() -> None:
+def test_local_tokenizer_is_exact_shared_and_named_by_vocabulary() -> None:
     counter, weights = OfflineTokenCounter(), get_weights_path("local")
     local = counter.get_tokenizer("local")
     assert local.count_factor == 1.0
@@ -137,7 +137,7 @@ def test_a_file_without_a_vocabulary_is_estimated(tmp_path: Path, content: bytes
     ] * 2
 
 
-def test_a_vocabulary_that_lacks_letters_or_cuts_in_unknown_ways_is_none() -> None:
+def test_incomplete_or_unknown_vocabulary_gives_none() -> None:
     letters = tuple(chr(code) for code in range(0x21, 0x7F))
     small = TokenizerVocabulary(
         split_rule="gpt-2", tokens=letters, special_token_ids=(500,), merges=(), adds_start_token=True, chat_template=""
@@ -149,7 +149,7 @@ def test_a_vocabulary_that_lacks_letters_or_cuts_in_unknown_ways_is_none() -> No
     assert build_tokenizer(replace(small, split_rule="nobody's")) is None
 
 
-def test_a_file_that_comes_later_or_goes_is_noticed(tmp_path: Path) -> None:
+def test_appearing_and_disappearing_file_is_noticed(tmp_path: Path) -> None:
     counter, path = OfflineTokenCounter(), tmp_path / "model.gguf"
     model = f"gguf:{path}"
     estimated = counter.get_tokenizer(model)

@@ -3,16 +3,16 @@
 from lamella.tokenizers.gguf import get_special_token_escaper, make_special_token_escaper
 
 
-def test_a_mark_is_broken_behind_its_first_character_and_other_text_stays() -> None:
+def test_special_token_is_escaped_after_first_character() -> None:
     as_text = make_special_token_escaper(["<|im_end|>", "<|im_start|>", "</s>", "x"])
     assert as_text("a <|im_end|></s> x <b>") == "a <\u200b|im_end|><\u200b/s> x <b>"
     assert as_text(as_text("<|im_start|>")) == as_text("<|im_start|>")
 
 
-def test_a_mark_inside_a_broken_one_is_broken_too() -> None:
+def test_nested_special_token_is_escaped() -> None:
     as_text = make_special_token_escaper(["[[A]", "[A]"])
     assert as_text("[[A]") == "[\u200b[\u200bA]"
 
 
-def test_without_a_file_nothing_is_broken() -> None:
+def test_missing_file_escapes_nothing() -> None:
     assert get_special_token_escaper(None)("<|im_end|>") == "<|im_end|>"

@@ -48,11 +48,11 @@ def test_files_are_listed_all_by_folder_and_by_pattern(root: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["garden/beans.md", "beans", "[[beans]]", "[[Beans|the beans]]", "./garden/beans.md"])
-def test_a_note_is_read_as_it_is_written_by_its_path_or_its_name(root: Path, name: str) -> None:
+def test_note_is_read_by_path_or_name(root: Path, name: str) -> None:
     assert run(make_read_tool(Vault(root)), path=name) == f"[garden/beans.md]\n{BEANS}"
 
 
-def test_a_part_is_read_by_its_heading_or_its_lines(root: Path) -> None:
+def test_section_is_read_by_heading_or_lines(root: Path) -> None:
     tool = make_read_tool(Vault(root))
     assert run(tool, path="beans", heading="sowing") == "[garden/beans.md, below sowing]\n## Sowing\nIn May.\n"
     assert run(tool, path="beans", lines="2-3") == "[garden/beans.md, lines 2 to 3 of 7]\nfirst\n## Sowing"
@@ -86,13 +86,13 @@ def test_a_canvas_is_read_in_words_and_a_long_note_in_stretches(root: Path) -> N
         {"path": "beans", "lines": "all"},
     ],
 )
-def test_what_is_hidden_outside_or_not_there_is_not_read(root: Path, given: dict[str, str]) -> None:
+def test_hidden_outside_and_missing_notes_are_not_read(root: Path, given: dict[str, str]) -> None:
     with pytest.raises((LamellaError, ValueError)) as caught:
         run(make_read_tool(Vault(root)), **given)
     assert "secret" not in str(caught.value)
 
 
-def test_whoever_writes_is_told_which_note_was_read(root: Path) -> None:
+def test_read_note_is_reported_to_writer(root: Path) -> None:
     seen: list[str] = []
     run(make_read_tool(Vault(root), on_read=seen.append), path="[[beans]]")
     assert seen == ["garden/beans.md"]

@@ -38,7 +38,7 @@ def note(
     return list(asyncio.run(toolbox.run_all(calls, toolbox.definitions)))
 
 
-def test_whoever_is_asked_sees_the_line_and_a_yes_notes_it_as_a_models(book: MemoryFileStore) -> None:
+def test_consent_shows_line_and_yes_saves_fact_as_models(book: MemoryFileStore) -> None:
     seen: list[NoteChange] = []
     told: list[Fact] = []
 
@@ -60,7 +60,7 @@ def test_whoever_is_asked_sees_the_line_and_a_yes_notes_it_as_a_models(book: Mem
 @pytest.mark.parametrize(
     ("allow", "why"), [(lambda _change: False, "the user said no"), (None, "nobody can be asked here")]
 )
-def test_without_a_yes_nothing_is_noted(
+def test_fact_without_consent_is_not_saved(
     book: MemoryFileStore, allow: Callable[[NoteChange], bool] | None, why: str
 ) -> None:
     (output,) = note(book, "Owns a boat", allow=allow)
@@ -68,14 +68,14 @@ def test_without_a_yes_nothing_is_noted(
     assert not book.folder.exists()
 
 
-def test_who_said_yes_to_all_of_it_is_not_asked_and_what_is_there_is_not_asked_about(book: MemoryFileStore) -> None:
+def test_known_fact_and_general_consent_ask_nobody(book: MemoryFileStore) -> None:
     told: list[Fact] = []
     assert [one.failed for one in note(book, "Owns a boat", asks=False, told=told.append)] == [False]
     assert note(book, "owns a boat", told=told.append)[0].output == "That is remembered already."
     assert len(told) == 1
 
 
-def test_two_facts_of_one_answer_are_asked_about_one_after_the_other(book: MemoryFileStore) -> None:
+def test_two_facts_of_one_answer_are_asked_one_by_one(book: MemoryFileStore) -> None:
     seen: list[str] = []
 
     def allow(change: NoteChange) -> bool:
@@ -88,7 +88,7 @@ def test_two_facts_of_one_answer_are_asked_about_one_after_the_other(book: Memor
 
 
 @pytest.mark.parametrize("fact", ["", " ", "x" * 501])
-def test_nothing_and_too_much_is_no_fact_and_nobody_is_asked(book: MemoryFileStore, fact: str) -> None:
+def test_empty_or_long_fact_is_refused_without_asking(book: MemoryFileStore, fact: str) -> None:
     (output,) = note(book, fact, allow=lambda _change: pytest.fail("asked"))
     assert output.failed
     assert not book.folder.exists()

@@ -24,12 +24,12 @@ def test_words_mean_days(words: str, told: str) -> None:
     assert format_day_span(parse_days(words, TODAY)) == told
 
 
-def test_what_tells_no_time_is_an_error_that_says_how_to_write_one() -> None:
+def test_text_without_time_is_error_with_examples() -> None:
     with pytest.raises(ValueError, match="'the tides' tells no time"):
         parse_days("the tides", TODAY)
 
 
-def test_the_tool_says_which_day_it_is() -> None:
+def test_time_range_tool_names_today() -> None:
     tool = make_time_range_tool(lambda: datetime(2026, 11, 17, 9, tzinfo=UTC))
     assert tool.run is not None
     assert str(tool.run(words="today")) == "2026-11-17 (Tuesday). Today is 2026-11-17 (Tuesday)."

@@ -29,12 +29,12 @@ def test_filters_become_part_of_the_question(given: dict[str, object], asked: st
 
 
 @pytest.mark.parametrize("given", [{"folder": 'a" tag'}, {"tag": "two words"}, {"when": "the moon"}])
-def test_a_filter_that_is_none_is_told(given: dict[str, object]) -> None:
+def test_invalid_filter_is_reported(given: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"folder|tag|tells no time"):
         compose_search_query({"query": "tides", **given}, NOW)
 
 
-def test_a_passage_has_its_path_its_heading_and_its_words_and_a_long_one_an_excerpt() -> None:
+def test_hit_has_path_heading_and_text_or_excerpt() -> None:
     short = NoteHit(
         id="1", path="sea.md", title="Sea", heading="Sea > Tides", text="High at noon.\n", excerpt="e", score=1, why="w"
     )
@@ -43,7 +43,7 @@ def test_a_passage_has_its_path_its_heading_and_its_words_and_a_long_one_an_exce
     assert render_hits("tides", []).startswith("Nothing found: no note fits 'tides'.")
 
 
-def test_a_vault_is_searched_and_its_index_is_opened_by_whoever_searches_first(tmp_path: Path) -> None:
+def test_search_tool_opens_index_on_first_search(tmp_path: Path) -> None:
     (tmp_path / "sea.md").write_text("# Tides\nHigh at noon.\n", encoding="utf-8")
     (tmp_path / "old.md").write_text("Tides of old. #log\n", encoding="utf-8")
     notes = open_note_index_lazily(tmp_path, services=read_services({"index_folder": str(tmp_path / ".indexes")}))

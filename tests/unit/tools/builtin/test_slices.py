@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lamella.tools.builtin import MAX_SLICE_CHARS, slice_list, slice_text
 
 
-def test_a_short_text_is_given_whole_under_its_title() -> None:
+def test_short_text_is_given_whole_with_title() -> None:
     assert slice_text("High tide.", 0, title="tides.md") == "[tides.md]\nHigh tide."
     assert slice_text("", 0, title="empty.md") == "[empty.md]\n"
 
@@ -29,12 +29,12 @@ def test_reading_on_gives_every_character_once(length: int) -> None:
     assert read == text
 
 
-def test_a_start_behind_the_end_is_told() -> None:
+def test_start_beyond_end_is_reported() -> None:
     with pytest.raises(ValueError, match="there are 3 characters, and nothing from 9 on"):
         slice_text("abc", 9, title="t")
 
 
-def test_a_list_is_cut_by_lines_and_by_length_and_says_where_to_go_on() -> None:
+def test_list_is_cut_by_lines_and_length_with_next_start() -> None:
     lines = [f"{number}.md" for number in range(10)]
     assert slice_list(lines, 0, title="files", max_items=20).startswith("[files: 10]\n0.md")
     assert slice_list(lines, 0, title="files", max_items=4).startswith("[files: 0 to 4 of 10; go on with start 4]")

@@ -45,18 +45,18 @@ def fetch(tmp_path: Path, url: str, **settings: object) -> str:
         "",
     ],
 )
-def test_no_private_address_and_nothing_that_is_no_page_is_fetched(tmp_path: Path, url: str) -> None:
+def test_private_and_invalid_addresses_are_not_fetched(tmp_path: Path, url: str) -> None:
     with pytest.raises(LamellaError):
         fetch(tmp_path, url)
 
 
-def test_a_page_is_given_as_text_under_its_address(tmp_path: Path) -> None:
+def test_page_is_given_as_text_with_address(tmp_path: Path) -> None:
     with site(lambda _path, _headers: reply(b"High tide at noon.", kind="text/plain")) as there:
         found = fetch(tmp_path, f"{there.url}/tides", private_addresses="127.0.0.1")
     assert found == f"[{there.url}/tides]\nHigh tide at noon."
 
 
-def test_a_search_engine_is_asked_for_json_and_gives_title_address_and_words() -> None:
+def test_search_engine_is_queried_for_json_results() -> None:
     def serve_search(_path: str, _headers: Mapping[str, str]) -> list[bytes]:
         return reply(json.dumps(FOUND).encode(), kind="application/json")
 
@@ -76,12 +76,12 @@ def test_a_search_engine_is_asked_for_json_and_gives_title_address_and_words() -
         ("http://127.0.0.1:8080/searx/search", "http://127.0.0.1:8080/searx/search"),
     ],
 )
-def test_a_search_engine_is_where_it_says_with_or_without_its_path(address: str, place: str) -> None:
+def test_search_endpoint_accepts_address_with_or_without_path(address: str, place: str) -> None:
     assert search_endpoint(address) == place
 
 
 @pytest.mark.parametrize("address", ["", "search.example", "ftp://x/", "https://u:p@x/", "https://x/?q=1", "https://"])
-def test_what_is_no_address_of_one_is_told(address: str) -> None:
+def test_invalid_search_address_is_reported(address: str) -> None:
     with pytest.raises(LamellaError, match="web_search is"):
         search_endpoint(address)
 
@@ -89,12 +89,12 @@ def test_what_is_no_address_of_one_is_told(address: str) -> None:
 @pytest.mark.parametrize(
     "body", [b"<html>", b"[]", b"{}", b'{"results": 3}', b"null", b"[" * 100_000, b"\xff", b'{"results": {}}']
 )
-def test_an_answer_that_is_no_result_is_told(body: bytes) -> None:
+def test_response_without_results_is_reported(body: bytes) -> None:
     with pytest.raises(LamellaError, match="does not answer a search in JSON"):
         parse_search_results(body, "https://search.example")
 
 
-def test_results_of_another_shape_are_left_out_and_long_ones_cut() -> None:
+def test_malformed_results_are_skipped_and_long_ones_cut() -> None:
     strange = [3, {"url": 4}, {"title": "no address"}, {"url": "javascript:x"}, {"url": "https://x", "title": None}]
     long = {"url": "https://y", "title": "t" * 9_000, "content": ["c"] * 9_000}
     found = parse_search_results(json.dumps({"results": [*strange, long]}).encode(), "https://search.example")
@@ -105,13 +105,13 @@ def test_results_of_another_shape_are_left_out_and_long_ones_cut() -> None:
 
 
 @pytest.mark.parametrize("status", ["403 Forbidden", "500 Oops", "404 Not Found"])
-def test_a_search_engine_that_refuses_is_told_without_what_was_searched_for(status: str) -> None:
+def test_search_error_omits_query(status: str) -> None:
     with site(lambda _path, _headers: reply(b"", status=status)) as there, pytest.raises(LamellaError) as caught:
         search_searx(HOME, there.url, "my secret wish")
     assert "secret" not in caught.value.message
 
 
-def test_a_search_engine_that_finds_nothing_says_so() -> None:
+def test_search_without_results_says_so() -> None:
     tool = make_web_search_tool(lambda _query: [])
     assert tool.run is not None
     assert "Nothing found on the web for 'tides'" in str(tool.run(query="tides"))

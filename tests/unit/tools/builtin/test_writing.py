@@ -44,7 +44,7 @@ def run(tools: list[Tool], *calls: tuple[str, str]) -> list[ToolOutput]:
 WRITE = ("write_note", '{"path": "a.md", "content": "new\\n"}')
 
 
-def test_whoever_is_asked_sees_the_whole_change_and_a_yes_makes_it(vault: Path) -> None:
+def test_consent_shows_whole_change_and_yes_writes_it(vault: Path) -> None:
     seen: list[NoteChange] = []
 
     def allow(change: NoteChange) -> bool:
@@ -68,13 +68,13 @@ def test_a_yes_may_be_awaited_and_take_longer_than_other_calls_may(vault: Path) 
 
 
 @pytest.mark.parametrize("answer", [False, None, 0, 1, "yes", "no", [True]])
-def test_whatever_is_no_yes_is_a_no(vault: Path, answer: object) -> None:
+def test_any_answer_but_true_means_no(vault: Path, answer: object) -> None:
     (output,) = run(make(vault, lambda _change: answer), WRITE)  # type: ignore[arg-type, return-value]
     assert (output.failed, "the user said no" in output.output) == (True, True)
     assert (vault / "a.md").read_text(encoding="utf-8") == "old\n"
 
 
-def test_an_error_in_whoever_is_asked_is_a_no(vault: Path) -> None:
+def test_error_in_consent_function_means_no(vault: Path) -> None:
     def allow(_change: NoteChange) -> bool:
         raise RuntimeError("the window was closed")
 
@@ -83,24 +83,24 @@ def test_an_error_in_whoever_is_asked_is_a_no(vault: Path) -> None:
     assert (vault / "a.md").read_text(encoding="utf-8") == "old\n"
 
 
-def test_where_nobody_can_be_asked_nothing_is_written_and_that_is_said(vault: Path) -> None:
+def test_missing_consent_function_writes_nothing_and_says_so(vault: Path) -> None:
     (output,) = run(make(vault, None), WRITE)
     assert (output.failed, "nobody can be asked here" in output.output) == (True, True)
     assert (vault / "a.md").read_text(encoding="utf-8") == "old\n"
 
 
-def test_a_yes_that_was_said_beforehand_asks_nobody(vault: Path) -> None:
+def test_prior_consent_asks_nobody(vault: Path) -> None:
     (output,) = run(make(vault, None, asks=False), WRITE)
     assert not output.failed
     assert (vault / "a.md").read_text(encoding="utf-8") == "new\n"
 
 
-def test_a_note_that_says_it_already_asks_nobody(vault: Path) -> None:
+def test_unchanged_note_asks_nobody(vault: Path) -> None:
     (output,) = run(make(vault, None), ("write_note", '{"path": "a.md", "content": "old\\n"}'))
     assert output.output == "a.md says that already; nothing was written."
 
 
-def test_two_changes_of_one_answer_are_asked_one_after_the_other_each_on_what_is_there_then(vault: Path) -> None:
+def test_two_changes_of_one_answer_are_asked_one_by_one(vault: Path) -> None:
     shown: list[str] = []
 
     async def allow(change: NoteChange) -> bool:
@@ -115,7 +115,7 @@ def test_two_changes_of_one_answer_are_asked_one_after_the_other_each_on_what_is
     assert (vault / "a.md").read_text(encoding="utf-8") == "old\none\ntwo\n"
 
 
-def test_a_note_that_changes_while_the_user_reads_is_left_as_it_is(vault: Path) -> None:
+def test_note_changed_during_consent_is_not_written(vault: Path) -> None:
     def allow(_change: NoteChange) -> bool:
         (vault / "a.md").write_text("by hand\n", encoding="utf-8")
         return True
@@ -126,7 +126,7 @@ def test_a_note_that_changes_while_the_user_reads_is_left_as_it_is(vault: Path) 
 
 
 @pytest.mark.parametrize("path", ["../b.md", "/tmp/b.md", ".obsidian/app.md", "b.sh", ""])
-def test_nobody_is_even_asked_about_a_place_that_is_none(vault: Path, path: str) -> None:
+def test_invalid_path_is_refused_without_asking(vault: Path, path: str) -> None:
     asked: list[NoteChange] = []
     tools = make(vault, lambda change: asked.append(change) or True)  # type: ignore[func-returns-value]
     (output,) = run(tools, ("write_note", f'{{"path": "{path}", "content": "x"}}'))

@@ -22,7 +22,7 @@ def test_whatever_tools_are_called_their_names_are_legal_unique_and_in_order(own
     assert check_tools("it", [(name, "", OBJECT, True) for name in reversed(own_names)])[0] == tools
 
 
-def test_a_plain_name_stays_and_others_end_in_digits() -> None:
+def test_tool_name_is_kept_if_plain_and_else_suffixed() -> None:
     assert unique_tool_name("it", "read_file") == "it__read_file"
     assert unique_tool_name("it", "read file") == f"it__read_file_{unique_tool_name('it', 'read file')[-6:]}"
     assert len(unique_tool_name("it", "x" * 200)) == MAX_TOOL_NAME_CHARS
@@ -40,21 +40,21 @@ def test_a_plain_name_stays_and_others_end_in_digits() -> None:
         ({"type": "object", "x": "y" * 30_000}, "30,0"),
     ],
 )
-def test_a_schema_that_is_none_is_told(schema: object, told: str) -> None:
+def test_invalid_schema_is_reported(schema: object, told: str) -> None:
     assert told in (find_schema_problem(schema) or "")
 
 
-def test_a_sound_schema_stays_as_it_is() -> None:
+def test_valid_schema_is_unchanged() -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string", "enum": ["a", "b"]}}, "required": ["path"]}
     assert find_schema_problem(schema) is None
     assert check_tools("it", [("read", "Read.", schema, True)])[0][0].parameters == schema
 
 
-def test_words_keep_their_lines_and_lose_what_acts() -> None:
+def test_cleaned_text_keeps_lines_and_removes_control_characters() -> None:
     assert clean_text("a\n\tb\x1b[2J\u202e\ud800", 50) == "a\n\tb[2J"
     assert clean_text("word " * 100, 20) == "word word word wor …"
 
 
-def test_a_tool_that_may_change_something_says_so() -> None:
+def test_tool_with_side_effects_is_flagged() -> None:
     tools, _ = check_tools("it", [("order", "", OBJECT, False), ("read", "", OBJECT, True)])
     assert [(tool.own_name, tool.changes) for tool in tools] == [("order", True), ("read", False)]

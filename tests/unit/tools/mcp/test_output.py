@@ -23,11 +23,11 @@ TEXT = types.TextResourceContents(uri="file:///a.md", text="# A")
         (types.ResourceLink(name="A", uri="file:///a.md"), "(see A: file:///a.md)"),
     ],
 )
-def test_each_kind_of_block_is_told(block: object, told: str) -> None:
+def test_each_content_block_is_rendered(block: object, told: str) -> None:
     assert render_tool_output([block], None) == told
 
 
-def test_data_stands_in_where_there_are_no_words_and_nothing_is_said_to_be_nothing() -> None:
+def test_structured_data_replaces_missing_text() -> None:
     assert render_tool_output([], {"a": 1}) == '{"a": 1}'
     assert render_tool_output([types.TextContent(text="words")], {"a": 1}) == "words"
     assert render_tool_output([], None) == "(nothing)"

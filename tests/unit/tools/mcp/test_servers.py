@@ -57,7 +57,7 @@ def names(servers: McpServers) -> list[str]:
     return [tool.name for tool in servers.tools()]
 
 
-def test_nothing_is_started_before_somebody_wants_tools() -> None:
+def test_server_starts_on_first_use() -> None:
     looked: list[int] = []
 
     def find_none() -> list[McpServerSpec]:
@@ -70,7 +70,7 @@ def test_nothing_is_started_before_somebody_wants_tools() -> None:
     servers.close()
 
 
-def test_tools_of_a_server_are_told_and_called_and_it_is_started_again_once(opened: list[McpServers]) -> None:
+def test_server_tools_are_listed_called_and_restarted_once(opened: list[McpServers]) -> None:
     servers = open_servers(opened, sound())
     assert names(servers) == ["it__add", "it__die", "it__draw", "it__shout"]
     add, die = find(servers, "it__add"), find(servers, "it__die")
@@ -106,16 +106,14 @@ def test_a_call_that_is_never_answered_ends_and_the_next_one_is_answered(opened:
     assert "PATH" in call(find(servers, "it__variables"))
 
 
-def test_a_server_gets_no_variable_that_nobody_listed(
-    opened: list[McpServers], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_gets_only_listed_variables(opened: list[McpServers], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-secret")
     servers = open_servers(opened, odd("plain", GIVEN="yes"))
     found = call(find(servers, "it__variables")).split()
     assert ("GIVEN" in found, "ANTHROPIC_API_KEY" in found, "PATH" in found) == (True, False, True)
 
 
-def test_servers_that_cannot_be_used_say_why_and_stop_no_other(opened: list[McpServers]) -> None:
+def test_unusable_servers_say_why_and_others_work(opened: list[McpServers]) -> None:
     servers = open_servers(
         opened,
         odd("silent", name="d", seconds=0.7),
@@ -133,13 +131,13 @@ def test_servers_that_cannot_be_used_say_why_and_stop_no_other(opened: list[McpS
     assert "no answer within 0.7 seconds" in whys["d"]
 
 
-def test_garbage_on_its_output_is_passed_over(opened: list[McpServers], capfd: pytest.CaptureFixture[str]) -> None:
+def test_garbage_output_is_ignored(opened: list[McpServers], capfd: pytest.CaptureFixture[str]) -> None:
     servers = open_servers(opened, odd("garbage"))
     assert names(servers) == ["it__fail", "it__variables", "it__wait"]
     assert capfd.readouterr() == ("", "")
 
 
-def test_lies_about_schemas_leave_those_tools_out_and_words_stay_in_their_description(
+def test_tools_with_invalid_schemas_are_omitted(
     opened: list[McpServers],
 ) -> None:
     servers = open_servers(opened, odd("lies"))
@@ -156,15 +154,13 @@ def test_lies_about_schemas_leave_those_tools_out_and_words_stay_in_their_descri
     assert call(find(servers, "it__odd")).startswith("called odd näme")
 
 
-def test_of_ten_thousand_tools_as_many_are_taken_as_may_be(opened: list[McpServers]) -> None:
+def test_number_of_tools_is_limited_with_warning(opened: list[McpServers]) -> None:
     (report,) = open_servers(opened, odd("many")).reports()
     assert (len(report.tools), report.tools[0].name) == (100, "it__tool00000")
     assert report.warnings == ("it: of 10,000 tools the first 100 by name are taken.",)
 
 
-def test_a_changed_list_is_taken_up_when_somebody_says_so_and_not_before(
-    opened: list[McpServers], tmp_path: Path
-) -> None:
+def test_changed_tool_list_is_loaded_on_request_only(opened: list[McpServers], tmp_path: Path) -> None:
     listed = tmp_path / "tools"
     listed.write_text("one two", encoding="utf-8")
     servers = open_servers(opened, odd("changes", TOOLS_FILE=str(listed)))
@@ -177,7 +173,7 @@ def test_a_changed_list_is_taken_up_when_somebody_says_so_and_not_before(
     assert call(gone) == "called one"
 
 
-def test_a_server_that_cannot_say_what_it_has_keeps_what_it_had(opened: list[McpServers], tmp_path: Path) -> None:
+def test_server_failing_to_list_keeps_its_tools(opened: list[McpServers], tmp_path: Path) -> None:
     class Talk:
         """Somebody who takes tools up."""
 
@@ -198,7 +194,7 @@ def test_a_server_that_cannot_say_what_it_has_keeps_what_it_had(opened: list[Mcp
     assert take(1) == (["it__three"], "")
 
 
-def test_after_the_end_a_call_says_that_its_server_is_gone(opened: list[McpServers]) -> None:
+def test_call_after_close_is_error(opened: list[McpServers]) -> None:
     servers = open_servers(opened, odd("plain"))
     tool = find(servers, "it__variables")
     servers.close()
@@ -206,7 +202,7 @@ def test_after_the_end_a_call_says_that_its_server_is_gone(opened: list[McpServe
         call(tool)
 
 
-def test_a_server_at_an_address_is_asked_there(opened: list[McpServers]) -> None:
+def test_http_server_is_used(opened: list[McpServers]) -> None:
     with subprocess.Popen([sys.executable, SOUND, "http"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -125,7 +125,7 @@ async def refuse_to_list(session: McpSession) -> None:
 
 
 @pytest.mark.parametrize("endless", ENDLESS)
-def test_an_answer_without_end_is_refused_at_its_bound_long_before_its_time_is_over(endless: str) -> None:
+def test_endless_answer_is_refused_at_limit(endless: str) -> None:
     head, parts, most = ENDLESS[endless]
 
     async def answer(hostile: Hostile, writer: asyncio.StreamWriter, _method: bytes, _asked: dict[str, object]) -> None:
@@ -137,7 +137,7 @@ def test_an_answer_without_end_is_refused_at_its_bound_long_before_its_time_is_o
     assert time.monotonic() - begun < 60
 
 
-def test_a_head_that_never_ends_is_given_up_and_so_is_the_answer_to_a_goodbye() -> None:
+def test_endless_header_is_given_up() -> None:
     async def use(session: McpSession) -> None:
         assert [name for name, *_ in await session.list_tools()] == ["t"]
         with pytest.raises(McpToolError, match="no answer within 1 seconds"):
@@ -151,7 +151,7 @@ def test_a_head_that_never_ends_is_given_up_and_so_is_the_answer_to_a_goodbye() 
     asyncio.run(within())
 
 
-def test_a_connection_that_is_slow_to_end_takes_no_newer_one_with_it() -> None:
+def test_slowly_closing_connection_does_not_affect_new_one() -> None:
     async def use(session: McpSession) -> None:
         assert await session.list_tools()
         ending = asyncio.create_task(session.close())

@@ -12,12 +12,12 @@ CHANGE = NoteChange(path="a.md", before=None, after="x\n", diff="")
 
 
 @pytest.mark.parametrize("answer", [False, None, 1, "yes"])
-def test_whatever_is_no_yes_is_a_no(answer: object) -> None:
+def test_any_answer_but_true_is_denied(answer: object) -> None:
     with pytest.raises(WriteDeniedError, match="said no"):
         asyncio.run(require_consent(CHANGE, lambda _change: answer))  # type: ignore[arg-type, return-value]
 
 
-def test_a_yes_goes_on_and_nobody_is_no_yes() -> None:
+def test_true_is_consent_and_missing_function_is_denied() -> None:
     asyncio.run(require_consent(CHANGE, lambda _change: True))
     with pytest.raises(WriteDeniedError, match="nobody can be asked"):
         asyncio.run(require_consent(CHANGE, None))

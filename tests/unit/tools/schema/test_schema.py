@@ -10,7 +10,7 @@ PARAMETERS = (
 )
 
 
-def test_a_tool_tells_its_schema_and_gets_what_it_was_called_with() -> None:
+def test_tool_has_schema_and_gets_its_arguments() -> None:
     tool = make_tool("look", "Look.", parameters=PARAMETERS, run=dict)
     assert tool.parameters == {
         "type": "object",
@@ -26,7 +26,7 @@ def test_a_tool_tells_its_schema_and_gets_what_it_was_called_with() -> None:
 
 
 @pytest.mark.parametrize("limit", [5, "5", 5.0])
-def test_a_number_may_be_written_as_models_write_them(limit: object) -> None:
+def test_number_is_accepted_in_forms_models_write(limit: object) -> None:
     assert check_arguments({"query": "x", "limit": limit}, PARAMETERS) == {"query": "x", "limit": 5}
 
 
@@ -47,6 +47,6 @@ def test_a_number_may_be_written_as_models_write_them(limit: object) -> None:
         ({"query": "x" * 2_000_001}, "2,000,001 characters"),
     ],
 )
-def test_what_does_not_fit_is_told_in_words(given: dict[str, object], told: str) -> None:
+def test_invalid_argument_is_explained(given: dict[str, object], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         check_arguments(given, PARAMETERS)

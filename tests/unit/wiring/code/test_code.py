@@ -19,14 +19,14 @@ def indexes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "indexes"
 
 
-def test_a_folder_is_chosen_from_and_its_index_kept_where_settings_say(tmp_path: Path, indexes: Path) -> None:
+def test_code_is_selected_and_index_is_in_configured_folder(tmp_path: Path, indexes: Path) -> None:
     selection = select_code(write(tmp_path / "repo", FILES), "water the beds")
     assert selection.files[0].path == "src/beds.py"
     assert selection.root == (tmp_path / "repo").as_posix()
     assert [path.name.endswith("-code.db") for path in indexes.glob("*.db")] == [True]
 
 
-def test_rules_of_a_vault_hold_for_code_as_well(tmp_path: Path) -> None:
+def test_vault_rules_apply_to_code(tmp_path: Path) -> None:
     root = write(tmp_path / "repo", {**FILES, ".lamellaignore": "src/tools.py\n"})
     assert ("src/tools.py", ".lamellaignore leaves it out") in select_code(root, "spade").left_out
 
@@ -37,7 +37,7 @@ def test_files_are_given_with_their_contents() -> None:
     assert "touched" in {name for one in selection.files for name in one.score_parts}
 
 
-def test_what_is_chosen_can_be_attached() -> None:
+def test_selection_can_be_attached() -> None:
     overview, *code = [one.to_artifact() for one in attach_code(select_files(FILES, "water the beds"))]
     assert str(getattr(overview, "id", "")) == "codebase:."
     assert sorted(str(getattr(one, "id", "")) for one in code) == sorted(FILES)
@@ -50,14 +50,14 @@ def test_what_is_chosen_can_be_attached() -> None:
         {"budget": MAX_CODE_BUDGET + 1}, {"budget": 1.5}, {"recent_paths": "a.py"}, {"files": ["a.py"]}, {"files": {"a": 1}},
     ],
 )  # fmt: skip
-def test_what_means_nothing_is_refused_with_a_hint(given: dict[str, Any]) -> None:
+def test_invalid_selection_request_is_refused_with_hint(given: dict[str, Any]) -> None:
     asked: dict[str, Any] = {"files": FILES, "question": "beds", **given}
     with pytest.raises(LamellaError) as raised:
         select_files(asked.pop("files"), asked.pop("question"), **asked)
     assert raised.value.hint
 
 
-def test_a_folder_that_is_none_or_not_there_is_refused(tmp_path: Path) -> None:
+def test_missing_or_invalid_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidOperationError):
         select_code(None, "beds")  # type: ignore[arg-type]
     with pytest.raises(SourceNotFoundError):

@@ -32,7 +32,7 @@ def run(engine: Engine, *asked: Coroutine[Any, Any, Any]) -> list[Any]:
     return asyncio.run(walk())
 
 
-def test_python_asks_in_its_own_words_and_hears_events() -> None:
+def test_python_task_request_gives_events_and_answer() -> None:
     engine, provider = engine_of("so")
     heard: list[Event] = []
     messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
@@ -53,7 +53,7 @@ def test_python_asks_in_its_own_words_and_hears_events() -> None:
     assert provider.requests[0].messages[-1].text.endswith("Explain this code.\n\n```\nx = 1\n```")
 
 
-def test_a_request_in_the_documented_shape_is_answered_in_it() -> None:
+def test_documented_request_gets_documented_answer() -> None:
     engine, _ = engine_of("so")
     body = {"prompt": "why", "apiKey": "sk-secret", "userId": 7, "isPremium": True, "useTemplate": True}
     (found,) = run(engine, solve_request(engine, body))
@@ -62,7 +62,7 @@ def test_a_request_in_the_documented_shape_is_answered_in_it() -> None:
     assert "secret" not in str(as_json(found))
 
 
-def test_files_are_chosen_for_the_question_and_stay_in_a_history_that_nobody_keeps() -> None:
+def test_files_are_selected_and_kept_in_unstored_history() -> None:
     engine, provider = engine_of("wet")
     (found,) = run(engine, solve(engine, "Who waters the beds?", task="codebase", files=FILES))
     assert "def water_beds" in provider.requests[0].messages[-1].text
@@ -71,7 +71,7 @@ def test_files_are_chosen_for_the_question_and_stay_in_a_history_that_nobody_kee
     assert "codebase" in found.state.task_names
 
 
-def test_files_of_a_kept_conversation_are_sent_once(tmp_path: Path) -> None:
+def test_files_of_stored_conversation_are_sent_once(tmp_path: Path) -> None:
     engine, provider = engine_of("wet", "still", url=f"sqlite:///{tmp_path / 'chats.db'}")
     asked = [
         solve(engine, "Who waters the beds?", task="codebase", files=FILES, conversation_key="garden") for _ in range(2)
@@ -88,7 +88,7 @@ def test_files_go_with_a_question_about_a_codebase_alone() -> None:
         run(engine, solve(engine, "why", files=FILES))
 
 
-def test_a_filter_answers_with_contents_and_says_why_files_are_left_out() -> None:
+def test_filter_answer_has_contents_and_omission_reasons() -> None:
     sent = [{"path": path, "content": text} for path, text in FILES.items()]
     body = {"codebase": sent, "question": "Who waters?", "filterMaxTokensCount": 1_000, "apiKey": "sk-secret"}
     found = as_json(filter_request(body))
@@ -100,7 +100,7 @@ def test_a_filter_answers_with_contents_and_says_why_files_are_left_out() -> Non
     assert "sk-" not in json.dumps(found)
 
 
-def test_a_solver_keeps_what_names_a_conversation_and_nothing_else(tmp_path: Path) -> None:
+def test_solver_stores_only_requests_with_conversation(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     open_engine_for_request({"prompt": "x"}, store=url).close()
     assert not (tmp_path / "chats.db").exists()
@@ -108,7 +108,7 @@ def test_a_solver_keeps_what_names_a_conversation_and_nothing_else(tmp_path: Pat
     assert (tmp_path / "chats.db").exists()
 
 
-def test_a_request_does_not_choose_where_keys_go() -> None:
+def test_request_cannot_redirect_keys() -> None:
     engine = open_engine("memory:", model="local")
     body = {"prompt": "x", "model": "openai-compatible:http://example.org/v1#m"}
     with pytest.raises(UntrustedError, match=r"example\.org"):

@@ -13,9 +13,7 @@ from lamella.wiring.providers import open_pool
 @pytest.mark.parametrize(
     ("model", "given", "asked"), [("local", None, 256), ("local", 9, 9), ("scripted:x", None, DEFAULT_ANSWER_TOKENS)]
 )
-def test_an_answer_of_the_demo_model_is_short_unless_somebody_says_otherwise(
-    model: str, given: int | None, asked: int
-) -> None:
+def test_demo_model_answer_is_short_by_default(model: str, given: int | None, asked: int) -> None:
     assert open_pool().default_answer_tokens == {"local": 256}
     speaker = Speaker("Yes.")
 

@@ -24,7 +24,7 @@ from lamella.wiring.services import read_services
         ("openai-compatible:http://10.0.0.7:8080/v1#meta/llama", "llama"),
     ],
 )
-def test_a_summary_names_its_model_and_no_place(model: str, signed: str) -> None:
+def test_summary_author_is_model_without_location(model: str, signed: str) -> None:
     assert format_summary_author(model) == signed
 
 
@@ -42,7 +42,7 @@ def test_a_summary_names_its_model_and_no_place(model: str, signed: str) -> None
         ),
     ],
 )
-def test_nobody_is_given_more_to_read_than_its_window_has(given: dict[str, object], reads: int) -> None:
+def test_summary_input_is_limited_by_window(given: dict[str, object], reads: int) -> None:
     services = read_services({**given, "compaction": {"runners": {"chat": {"words": ["roger"]}}}})
     settings = limit_summary_input(
         build_prompt_settings(services.settings, open_adapters(None)), services.settings, services
@@ -60,7 +60,7 @@ class Saying:
         return "They talked."
 
 
-def test_an_object_that_a_program_gives_comes_before_the_setting() -> None:
+def test_given_summarizer_object_wins_over_setting() -> None:
     saying = Saying()
     provider = ScriptedProvider()
     engine = lamella.open("memory:", model="anthropic:claude-opus-5-5", provider=provider, summarizer=saying)
@@ -73,14 +73,14 @@ def test_an_object_that_a_program_gives_comes_before_the_setting() -> None:
     assert (provider.requests, [call for calls in conversation.ledger() for call in calls]) == ([], [])
 
 
-def test_in_memory_no_model_is_asked_whatever_is_named() -> None:
+def test_memory_conversation_calls_no_summarizer_model() -> None:
     for word in ("same", "off"):
         assert Conversation(summarizer=word).plan().receipt is None
     with pytest.raises(InvalidOperationError, match="asks no model, local neither"):
         Conversation(summarizer="local")
 
 
-def test_a_blank_one_is_refused_with_where_it_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blank_summarizer_is_refused_with_origin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMELLA_SUMMARIZER", " ")
     with pytest.raises(LamellaError, match="LAMELLA_SUMMARIZER: summarizer is blank"):
         lamella.open("memory:").chat("garden")

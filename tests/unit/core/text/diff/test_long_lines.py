@@ -15,7 +15,7 @@ from lamella.core.text.diff import build_diff, count_common_chars, describe_cut_
 @pytest.mark.parametrize(
     "old", ["abc " * 150_000, "x" * 600_000, " ".join(map(str, range(900))) * 200, "你好。" * 200_000]
 )
-def test_where_a_line_says_the_same_over_and_over_what_stands_before_a_change_is_counted(old: str) -> None:
+def test_unchanged_text_before_change_in_repetitive_line_is_counted(old: str) -> None:
     middle = len(old) // 2
     for new in (f"{old[:middle]}!{old[middle:]}", f"{old[:middle]}!{old[middle + 1 :]}"):
         diff = build_diff(old, new)
@@ -48,7 +48,7 @@ def test_two_changes_far_from_each_other_in_one_line_are_shown_by_themselves(old
         assert apply_diff(old, diff) == new
 
 
-def test_a_line_of_ten_times_the_length_takes_about_ten_times_as_long() -> None:
+def test_diff_time_grows_linearly_with_line_length() -> None:
     def steps(size: int) -> float:
         old = " ".join(f"word{number}" for number in range(size))
         new = old.replace("word77 ", "verb77 ").replace(f"word{size - 9} ", "")
@@ -69,7 +69,7 @@ def test_changes_that_are_near_each_other_are_shown_together() -> None:
     assert describe_cut_markers([gone, come]) == " […] stands for the rest of that line"
 
 
-def test_what_is_rewritten_is_shown_as_it_was_and_as_it_is() -> None:
+def test_rewritten_text_is_shown_old_and_new() -> None:
     old, new = "a " * 2_000, "b " * 2_000
     assert diff_excerpt(old, new) == (old.rstrip() + " ", new)
     assert describe_cut_markers([old, new]) == ""
@@ -78,7 +78,7 @@ def test_what_is_rewritten_is_shown_as_it_was_and_as_it_is() -> None:
 
 @steady
 @given(st.text("ab", max_size=12), st.text("ab", max_size=12))
-def test_what_is_the_same_is_counted_up_to_the_first_character_that_differs(old: str, new: str) -> None:
+def test_common_characters_end_at_first_difference(old: str, new: str) -> None:
     most = min(len(old), len(new))
     for one, other, backwards in ((old, new, False), (old[::-1], new[::-1], True)):
         alike = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))

@@ -99,7 +99,7 @@ def test_ids_hashes_and_versions_are_found(token: str) -> None:
         "",
     ],
 )
-def test_prose_holds_no_exact_tokens(text: str) -> None:
+def test_prose_has_no_exact_tokens(text: str) -> None:
     assert extract_exact_tokens(text) == ()
 
 
@@ -123,7 +123,7 @@ def test_ids_accounts_networks_and_numbers_of_other_places_are_found_whole(token
 
 
 @pytest.mark.parametrize("path", [r"\\server\share\Q3 plan.xlsx", "/home/ann/My Documents/tax 2025.pdf", "./a b/c.md"])
-def test_a_path_with_spaces_is_whole_in_quotation_marks(path: str) -> None:
+def test_quoted_path_with_spaces_is_one_token(path: str) -> None:
     assert extract_exact_tokens(f"Saved to \"{path}\", and to '{path}'.") == (path,)
 
 
@@ -135,16 +135,16 @@ def test_a_path_with_spaces_is_whole_in_quotation_marks(path: str) -> None:
         ("the 2nd of 3, as he's there", ()),
     ],
 )
-def test_of_words_with_a_hyphen_only_what_is_exact_is_found(text: str, found: tuple[str, ...]) -> None:
+def test_only_exact_hyphenated_words_are_found(text: str, found: tuple[str, ...]) -> None:
     assert extract_exact_tokens(text) == found
 
 
-def test_what_was_exact_before_is_found_as_before() -> None:
+def test_legacy_rules_find_the_same_tokens() -> None:
     told = "abc-123, a7f93k2, 10.0.0.0/8, 1.234.567,89 and DATABASE_URL"
     assert extract_exact_tokens(told, legacy=True) == ("123", "10.0.0.0", "1.234.567")
 
 
-def test_an_id_after_a_number_is_no_unit_of_it() -> None:
+def test_id_after_number_is_not_its_unit() -> None:
     assert extract_exact_tokens("Send -5 K-481 and 12 B-7 to desk 5 K-37.") == ("-5", "K-481", "12", "B-7", "K-37")
     assert extract_exact_tokens("From 5 K to 10 K.") == ("5 K", "10 K")
 
@@ -157,7 +157,7 @@ def test_code_spans_are_found_whole() -> None:
     )
 
 
-def test_names_in_quotation_marks_are_found() -> None:
+def test_quoted_names_are_found() -> None:
     assert extract_exact_tokens("open('.env') and \"notes/plan.md\" and <src/app.py>") == (
         ".env",
         "notes/plan.md",
@@ -179,7 +179,7 @@ def test_lines_of_a_shells_code_block_are_commands(shell: str) -> None:
     assert extract_exact_tokens(text) == ("pip install lamella", "cd src && ls", "12 MB")
 
 
-def test_where_a_prompt_stands_the_other_lines_are_output() -> None:
+def test_lines_without_shell_prompt_are_output() -> None:
     text = "```console\n$ lamella replay x.json\nwrote out.json in 35 ms\n```"
     assert extract_exact_tokens(text) == ("lamella replay x.json", "out.json", "35 ms")
 
@@ -195,7 +195,7 @@ def test_a_code_block_that_is_never_closed_is_still_read() -> None:
     assert extract_exact_tokens("~~~sh\nmake test") == ("make test",)
 
 
-def test_tokens_come_in_order_and_once_and_do_not_overlap() -> None:
+def test_tokens_are_ordered_unique_and_disjoint() -> None:
     text = "Put 5 MB into out/a.bin at https://example.org/5/MB, again 5 MB, on 2024-05-01."
     assert extract_exact_tokens(text) == ("5 MB", "out/a.bin", "https://example.org/5/MB", "2024-05-01")
 
@@ -215,7 +215,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(ma
 
 @steady
 @given(texts)
-def test_every_token_is_a_span_of_the_text_without_space_around_it(text: str) -> None:
+def test_every_token_is_trimmed_span_of_text(text: str) -> None:
     found = extract_exact_tokens(text)
     assert all(token in text and token and token == token.strip() and "\n" not in token for token in found)
     assert len(set(found)) == len(found)
@@ -243,12 +243,12 @@ def test_a_ledger_has_the_tokens_of_all_texts_once_in_order() -> None:
     assert render_exact_tokens(texts, max_tokens=100, count=quarters) == "src/app.py\n5 MB\nv1.2.3"
 
 
-def test_what_does_not_fit_is_counted_and_the_oldest_stay() -> None:
+def test_tokens_beyond_limit_are_counted_and_oldest_kept() -> None:
     ledger = render_exact_tokens([f"file{n}.py" for n in range(1_500)], max_tokens=8, count=words)
     assert ledger == "file0.py\nfile1.py\nfile2.py\nfile3.py\nfile4.py\nand 1,495 more"
 
 
-def test_names_and_what_is_rare_come_before_bare_numbers_and_what_stands_everywhere() -> None:
+def test_names_and_rare_tokens_precede_numbers_and_common_ones() -> None:
     texts = [f"Desk K-{n} of 2026 has code {n}77, see plan.md." for n in range(30, 33)]
     ledger = render_exact_tokens(texts, max_tokens=7, count=words)
     assert ledger == "K-30\nplan.md\nK-31\nK-32\nand 4 more"
@@ -266,14 +266,14 @@ def test_texts_without_exact_tokens_make_an_empty_ledger() -> None:
     assert render_exact_tokens(["nothing exact here", ""], max_tokens=100, count=quarters) == ""
 
 
-def test_a_cap_that_holds_nothing_makes_an_empty_ledger() -> None:
+def test_limit_too_small_gives_empty_list() -> None:
     assert render_exact_tokens(["a.py b.py"], max_tokens=0, count=quarters) == ""
     assert render_exact_tokens(["a.py b.py"], max_tokens=1, count=quarters) == ""
 
 
 @steady
 @given(st.lists(texts, max_size=5), st.integers(0, 60), st.sampled_from([quarters, words, len]))
-def test_a_ledger_is_never_over_its_cap_and_accounts_for_every_token(
+def test_token_list_stays_within_limit_and_counts_every_token(
     texts: list[str], cap: int, count: Callable[[str], int]
 ) -> None:
     ledger = render_exact_tokens(texts, max_tokens=cap, count=count)

@@ -7,7 +7,7 @@ import pytest
 from lamella.core.text.exact_terms import FILE_EXTENSIONS, SLASHED_PROSE, extract_exact_tokens
 
 
-def test_every_extension_and_every_slashed_word_is_in_the_spelling_in_which_it_is_looked_up() -> None:
+def test_extensions_and_slashed_words_are_lowercase() -> None:
     assert sorted(name for name in FILE_EXTENSIONS if not re.fullmatch(r"[a-z0-9]+", name)) == []
     assert sorted(words for words in SLASHED_PROSE if not re.fullmatch(r"[a-z]+/[a-z]+", words)) == []
 

@@ -21,7 +21,7 @@ from lamella.core.text.rule_detection import find_instruction
         ("The assistant has to delete it.", "The assistant has to delete it"),
     ],
 )
-def test_an_order_is_found_to_the_end_of_its_sentence(text: str, order: str) -> None:
+def test_instruction_is_found_up_to_end_of_sentence(text: str, order: str) -> None:
     assert (find_instruction(text) or "").lstrip("[ ]") == order
 
 
@@ -41,12 +41,12 @@ def test_an_order_is_found_to_the_end_of_its_sentence(text: str, order: str) -> 
         "The user said please twice and asked for the rules above the door.",
     ],
 )
-def test_what_is_told_of_somebody_is_none(text: str) -> None:
+def test_reported_speech_is_not_an_instruction(text: str) -> None:
     assert find_instruction(text) is None
 
 
 @pytest.mark.parametrize("piece", ["> ", "- ", "note: ", "please ", "send a ", ". ", "\t", "the next ", "a b "])
-def test_no_text_takes_long(piece: str) -> None:
+def test_any_text_is_scanned_quickly(piece: str) -> None:
     began = time.process_time()
     find_instruction(piece * 4_000)
     assert time.process_time() - began < 2

@@ -22,7 +22,7 @@ def outline(*turns: tuple[str, str], cap: int = 300) -> str:
     return build_conversation_outline(turns, max_tokens=cap, count=quarters)
 
 
-def test_each_turn_is_a_line_with_the_question_and_the_first_sentence_of_the_answer() -> None:
+def test_outline_has_line_per_turn_with_question_and_first_sentence() -> None:
     assert outline(
         ("What is a prefix?", "The bytes that two requests share. Caches live on it."),
         ("Make it\nshorter,\n\nplease.", "Shared bytes! Done."),
@@ -48,16 +48,16 @@ def test_each_turn_is_a_line_with_the_question_and_the_first_sentence_of_the_ans
         ("", "(nothing)"),
     ],
 )
-def test_the_first_sentence_is_prose_wherever_it_stands(reply: str, sentence: str) -> None:
+def test_first_sentence_of_prose_is_found(reply: str, sentence: str) -> None:
     assert outline(("Go", reply)) == f"- Asked: Go Answered: {sentence}"
 
 
-def test_long_text_is_cut_at_a_space_and_says_so() -> None:
+def test_long_text_is_cut_at_space_with_ellipsis() -> None:
     line = outline(("word " * 300, "x" * 300))
     assert line == f"- Asked: {'word ' * 32}… Answered: {'x' * 160} …"
 
 
-def test_the_newest_turns_stay_and_the_earlier_ones_are_counted() -> None:
+def test_newest_turns_are_kept_and_earlier_counted() -> None:
     turns = [(f"Question {number}", f"Answer {number}.") for number in range(1_400)]
     assert build_conversation_outline(turns, max_tokens=30, count=words).split("\n") == [
         "[1,397 earlier turns are left out.]",
@@ -65,14 +65,14 @@ def test_the_newest_turns_stay_and_the_earlier_ones_are_counted() -> None:
     ]
 
 
-def test_one_turn_that_is_left_out_is_one_turn() -> None:
+def test_one_omitted_turn_is_singular() -> None:
     turns = [("First question here", "First answer."), ("Second", "Answer.")]
     assert build_conversation_outline(turns, max_tokens=11, count=words) == (
         "[1 earlier turn is left out.]\n- Asked: Second Answered: Answer."
     )
 
 
-def test_a_heavy_turn_is_cut_shorter_before_it_is_left_out() -> None:
+def test_long_turn_is_shortened_before_omission() -> None:
     turns = [("字" * 500, "文" * 500)]
     shown = build_conversation_outline(turns, max_tokens=200, count=len)
     assert shown == f"- Asked: {'字' * 80} … Answered: {'文' * 80} …"
@@ -82,7 +82,7 @@ def test_no_turns_make_no_outline() -> None:
     assert outline() == ""
 
 
-def test_a_cap_that_holds_no_line_makes_no_outline() -> None:
+def test_limit_below_one_line_gives_no_outline() -> None:
     assert outline(("Go", "Gone."), cap=2) == ""
 
 
@@ -94,7 +94,7 @@ texts = st.text(max_size=80) | st.lists(
 
 @steady
 @given(st.lists(st.tuples(texts, texts), max_size=12), st.integers(0, 120), st.sampled_from([quarters, words, len]))
-def test_an_outline_is_never_over_its_cap_and_accounts_for_every_turn(
+def test_outline_stays_within_limit_and_counts_every_turn(
     turns: list[tuple[str, str]], cap: int, count: Callable[[str], int]
 ) -> None:
     shown = build_conversation_outline(turns, max_tokens=cap, count=count)

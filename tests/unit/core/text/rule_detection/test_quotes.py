@@ -68,7 +68,7 @@ def test_quotations_are_found_in_their_order(text: str, found: list[str]) -> Non
         ("USER: “yes”", [True]),
     ],
 )
-def test_a_quotation_is_the_users_where_its_sentence_names_the_user(text: str, by_user: list[bool]) -> None:
+def test_quotation_is_attributed_to_user_named_in_sentence(text: str, by_user: list[bool]) -> None:
     assert of_the_user(text) == by_user
 
 
@@ -100,15 +100,15 @@ def test_a_quotation_is_the_users_where_its_sentence_names_the_user(text: str, b
         ('The user said:\n\nFirst "one".\nAlso "two".\n\nThen "three".', [True, True, False]),
     ],
 )
-def test_a_list_belongs_to_whoever_the_line_before_it_names(text: str, by_user: list[bool]) -> None:
+def test_quoted_list_is_attributed_by_preceding_line(text: str, by_user: list[bool]) -> None:
     assert of_the_user(text) == by_user
 
 
-def test_a_quotation_inside_another_is_said_by_the_same() -> None:
+def test_nested_quotation_has_same_author() -> None:
     assert of_the_user("The user said “a «b» c”. The model said “d «e»”.") == [True, True, False, False]
 
 
-def test_a_text_that_holds_the_inner_mark_of_quotations_is_read_the_same() -> None:
+def test_text_with_placeholder_character_is_parsed_the_same() -> None:
     assert of_the_user('The model\0 said so. The user said "yes".') == [True]
 
 
@@ -124,15 +124,15 @@ def test_a_text_that_holds_the_inner_mark_of_quotations_is_read_the_same() -> No
         "It said \u201fyes and no\u201d there.",
     ],
 )
-def test_marks_that_do_not_match_or_only_look_like_some_are_one_when_straightened(text: str) -> None:
+def test_mixed_quotation_marks_are_normalized(text: str) -> None:
     assert normalize_quotes(text) == 'It said "yes and no" there.'
 
 
-def test_what_nobody_closed_ends_with_its_line_and_fences_stay() -> None:
+def test_unclosed_quotation_ends_with_line_and_fences_stay() -> None:
     assert normalize_quotes('It said "yes and\nno.') == 'It said "yes and"\nno.'
     assert normalize_quotes('A 5" disk.\n```sh\nmake\n```') == 'A 5" disk.\n```sh\nmake\n```'
 
 
-def test_what_stands_somewhere_is_masked_where_it_is_quoted_and_of_the_rest_only_the_marks() -> None:
+def test_quoted_source_text_is_masked_with_its_marks() -> None:
     masked = mask_quotations("“You” said “go on”. You go on.", should_mask=lambda quoted: quoted == "go on")
     assert masked == "You said \0\0\0\0\0. You go on."

@@ -23,7 +23,7 @@ LIMIT = 3
 )
 
 
-def test_it_keeps_first_sentence_headings_definitions_exact_words_and_the_name() -> None:
+def test_reply_outline_keeps_first_sentence_headings_definitions_and_exact_terms() -> None:
     assert outline_reply(REPLY, 12) == "\n".join(
         [
             "[Outline; recall turn 12.]",
@@ -35,13 +35,13 @@ def test_it_keeps_first_sentence_headings_definitions_exact_words_and_the_name()
     )
 
 
-def test_a_reply_that_is_hardly_longer_than_its_outline_stays() -> None:
+def test_short_reply_is_not_outlined() -> None:
     assert outline_reply("Yes, at three.", 3) is None
     assert outline_reply("", 3) is None
     assert outline_reply("It opens on 2031-04-05 at the harbour, by `open --now`.", 3) is None
 
 
-def test_what_has_no_room_is_counted() -> None:
+def test_omitted_headings_are_counted() -> None:
     many = "Here it is.\n" + "\n".join(f"# Heading number {number}\nwords of it" for number in range(40))
     outline = outline_reply(many, 3)
     assert outline is not None
@@ -50,7 +50,7 @@ def test_what_has_no_room_is_counted() -> None:
     assert len(outline) < 500
 
 
-def test_code_of_many_languages_says_what_it_defines() -> None:
+def test_definitions_are_found_in_many_languages() -> None:
     lines = (
         "export default async function loadUser(id) {",
         "pub fn parse_line() {",
@@ -65,5 +65,5 @@ def test_code_of_many_languages_says_what_it_defines() -> None:
     assert "Its code defines: loadUser; parse_line; Handle; orders; Node\n" in f"{outline}\n"
 
 
-def test_one_line_is_left_of_a_reply_that_goes() -> None:
+def test_removed_reply_leaves_one_line() -> None:
     assert stub_reply(12) == "[Left out; recall turn 12.]"

@@ -32,7 +32,7 @@ from lamella.core.text.rule_detection import RULE_CUES, detect_rules, detect_rul
         "Selalu sertakan sumber, ya?",
     ],
 )
-def test_a_sentence_with_a_cue_is_a_wish_word_for_word(wish: str) -> None:
+def test_sentence_with_cue_is_rule_word_for_word(wish: str) -> None:
     assert detect_rules(wish) == (wish,)
     assert detect_rules(f"Thanks for that. {wish}\nAnd what is the time?") == (wish,)
 
@@ -66,18 +66,18 @@ def test_a_sentence_with_a_cue_is_a_wish_word_for_word(wish: str) -> None:
         "",
     ],
 )
-def test_questions_code_quotations_and_other_words_are_none(text: str) -> None:
+def test_questions_code_and_quotations_are_not_rules(text: str) -> None:
     assert detect_rules(text) == ()
 
 
-def test_several_come_in_their_order_each_once_and_cues_of_ones_own_count() -> None:
+def test_rules_are_unique_in_order_and_custom_cues_count() -> None:
     text = "- Always cite.\n- Fine.\n- Never guess.\n- Always cite."
     assert detect_rules(text) == ("Always cite.", "Never guess.")
     assert detect_rules("Immer zitieren.") == ()
     assert detect_rules("Immer zitieren.", cues=RULE_CUES | {"immer"}) == ("Immer zitieren.",)
 
 
-def test_of_a_sentence_that_is_too_long_the_part_with_the_cue_is_the_wish_word_for_word() -> None:
+def test_clause_with_cue_of_long_sentence_is_rule() -> None:
     before, after = "the plan goes on and on, " * 12, "and so on it goes, " * 30
     text = f"Well, {before}always cite the page of a quotation, {after}until the end."
     (wish,) = detect_rules(text)
@@ -105,21 +105,21 @@ def test_of_a_sentence_that_is_too_long_the_part_with_the_cue_is_the_wish_word_f
         'Use "never" sparingly and never shout.',
     ],
 )
-def test_what_is_near_to_those_and_wishes_is_one(text: str) -> None:
+def test_borderline_rules_are_detected(text: str) -> None:
     assert detect_rules(text) == (text,)
 
 
-def test_cues_are_words_in_small_letters_with_one_space_between_them() -> None:
+def test_cues_are_lowercase_single_spaced() -> None:
     assert [cue for cue in RULE_CUES if cue != " ".join(cue.lower().split())] == []
 
 
 @pytest.mark.parametrize("cue", sorted(RULE_CUES))
-def test_every_cue_makes_a_wish_of_a_sentence(cue: str) -> None:
+def test_every_cue_detects_a_rule(cue: str) -> None:
     wish = f"{cue.capitalize()} tables, in all chapters."
     assert detect_rules(wish) == (wish,)
 
 
-def test_of_many_texts_those_with_wishes_are_found_by_name_and_the_others_left_out() -> None:
+def test_rules_of_several_texts_are_found_by_name() -> None:
     texts = {"a": "What is the time?", "b": "Always cite the page. Thanks.", "c": "Never mind."}
     assert detect_rules_in_texts(texts) == {"b": ("Always cite the page.",)}
     assert detect_rules_in_texts({"a": texts["a"]}) == {}

@@ -17,23 +17,23 @@ def test_one_page_under_several_addresses_is_one_source() -> None:
     assert normalize_url("no address") == "no address"
 
 
-def test_a_doi_is_one_source_however_it_is_written() -> None:
+def test_doi_notations_are_one_source() -> None:
     found = listed({"url": "https://doi.org/10.1000/xyz-123"}, {"doi": "DOI:10.1000/XYZ-123", "title": "A study"})
     assert found == ["A study. https://doi.org/10.1000/xyz-123"]
 
 
-def test_what_stands_for_a_doi_and_is_none_is_told_as_it_stands() -> None:
+def test_invalid_doi_is_listed_verbatim() -> None:
     assert listed({"title": "A", "doi": "shelf 3"}) == ["A. shelf 3"]
 
 
-def test_one_that_has_both_shows_that_two_are_one() -> None:
+def test_entry_with_both_addresses_merges_two_sources() -> None:
     doi, page = {"doi": "10.1000/x", "year": 2020}, {"url": "https://x.org/a", "title": "A"}
     assert listed(doi, page) == ["(2020). https://doi.org/10.1000/x", "A. https://x.org/a"]
     for order in ([doi, page, {**doi, **page}], [page, {**doi, **page}, doi], [page, doi, {**page, **doi}]):
         assert listed(*order) == ["(2020). A. https://x.org/a"]
 
 
-def test_the_longer_text_is_kept_and_what_says_nothing_gives_way() -> None:
+def test_longer_text_of_merged_source_is_kept() -> None:
     found = listed(
         {"url": "https://x.org/a", "title": "Desks", "year": "n.d.", "authors": "unknown"},
         {"url": "https://x.org/a", "title": "Desks and their users", "year": 2020, "authors": "Doe, J."},
@@ -42,7 +42,7 @@ def test_the_longer_text_is_kept_and_what_says_nothing_gives_way() -> None:
     assert found == ["Doe, J. (2020). Desks and their users. https://x.org/a"]
 
 
-def test_sources_without_an_address_are_told_apart_by_what_they_say() -> None:
+def test_sources_without_address_are_compared_by_fields() -> None:
     assert listed({"title": "B", "year": 2020}, {"title": "b", "year": "2020"}, "Doe (2021). A.") == [
         "(2020). B.",
         "Doe (2021). A.",
@@ -50,7 +50,7 @@ def test_sources_without_an_address_are_told_apart_by_what_they_say() -> None:
 
 
 @pytest.mark.parametrize("field", ["title", "authors", "year"])
-def test_two_that_differ_in_anything_that_is_known_of_them_stay_two(field: str) -> None:
+def test_sources_differing_in_known_field_stay_separate(field: str) -> None:
     one = {"title": "A", "authors": "Doe", "year": "2020"}
     assert len(listed(one, {**one, field: "other"})) == 2
     assert len(listed(one, dict(one))) == 1
@@ -63,17 +63,17 @@ def test_sources_that_are_nowhere_stay_two(nowhere: str | None) -> None:
     assert [line.removesuffix(f" {nowhere}") for line in found] == ["A.", "B."]
 
 
-def test_an_address_that_the_text_tells_is_told_once() -> None:
+def test_address_in_text_is_not_repeated() -> None:
     assert listed({"text": "Doe, at https://x.org/a since 2020.", "url": "https://x.org/a"}) == [
         "Doe, at https://x.org/a since 2020."
     ]
 
 
-def test_what_says_nothing_is_no_source() -> None:
+def test_empty_source_is_ignored() -> None:
     assert listed(None, {}, {"url": None}, "  ", "Doe (2021). A.") == ["Doe (2021). A."]
 
 
-def test_sources_of_stages_that_were_gone_back_behind_are_left_out() -> None:
+def test_sources_of_rewound_stages_are_omitted() -> None:
     desk = Desk().finish().finish(fields={"references": ["Plan source"]}).finish(fields={"citations": ["Text source"]})
     assert build_bibliography(desk.session) == ["Plan source.", "Text source."]
     assert build_bibliography(desk.rewind("plan").session) == ["Plan source."]

@@ -21,7 +21,7 @@ def test_every_approved_stage_is_written_whole_with_one_bibliography() -> None:
     assert export_approved_stages(desk.session, title="Mine").startswith("# Mine\n")
 
 
-def test_before_its_title_is_approved_the_work_is_called_as_its_workflow() -> None:
+def test_untitled_export_is_named_by_workflow() -> None:
     desk = Desk()
     assert export_approved_stages(desk.session, title="").startswith("# Tiny work\n")
     for _ in STAGES:

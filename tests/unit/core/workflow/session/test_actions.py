@@ -14,7 +14,7 @@ from lamella.core.workflow.session import (
 from lamella.errors import WorkflowError
 
 
-def test_what_is_missing_is_named() -> None:
+def test_missing_fields_are_named() -> None:
     desk = Desk().write(what="Desks", why="  ")
     with pytest.raises(WorkflowError, match=r"idea has 1 of 2 fields .*missing: why\.") as raised:
         submit_stage_event(desk.session, after_message="")
@@ -26,7 +26,7 @@ def test_work_is_begun_once() -> None:
         start_workflow_event(Desk().session, TINY, after_message="")
 
 
-def test_only_what_was_submitted_is_approved_and_nothing_is_submitted_twice() -> None:
+def test_only_submitted_stage_is_approved_and_once() -> None:
     desk = Desk().write(what="a", why="b")
     with pytest.raises(WorkflowError, match="not submitted: its status is drafting"):
         approve_stage_event(desk.session, decision="", after_message="")
@@ -34,7 +34,7 @@ def test_only_what_was_submitted_is_approved_and_nothing_is_submitted_twice() ->
         submit_stage_event(desk.submit().session, after_message="")
 
 
-def test_nothing_is_done_about_work_that_is_done() -> None:
+def test_finished_workflow_refuses_actions() -> None:
     desk = Desk()
     for _ in TINY.stages:
         desk.finish()
@@ -46,7 +46,7 @@ def test_nothing_is_done_about_work_that_is_done() -> None:
             deed(desk.session, after_message="")
 
 
-def test_one_goes_back_only_to_what_was_done() -> None:
+def test_rewind_accepts_only_finished_stages() -> None:
     desk = Desk().finish()
     with pytest.raises(WorkflowError, match="'text' of tiny is not done yet") as raised:
         rewind_event(desk.session, "text", after_message="")
@@ -66,7 +66,7 @@ def test_fields_have_names_and_there_are_some() -> None:
             write_fields_event(Desk().session, {name: "x"}, after_message="")
 
 
-def test_without_a_decision_the_digest_tells_what_was_written_down() -> None:
+def test_digest_without_decision_uses_stage_data() -> None:
     told = Desk().write(what="Desks", why="By hand.", references=["https://example.org/a"]).submit()
     assert approve_stage_event(told.session, decision=" ", after_message="").decision == "Desks · By hand."
     summed = Desk().write(what="Desks", why="By hand.", summary="Book desks online.").submit()
@@ -80,7 +80,7 @@ def test_a_decision_is_cut_at_a_word_within_200_characters() -> None:
     assert decision.removesuffix("…").split() == ["careful"] * 25
 
 
-def test_every_deed_names_its_stage_and_the_message_that_it_came_after() -> None:
+def test_every_action_names_stage_and_preceding_message() -> None:
     desk = Desk()
     deeds = [write_fields_event(desk.session, {"what": "a"}, after_message="m1")]
     desk.write(what="a", why="b")

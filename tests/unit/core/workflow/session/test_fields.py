@@ -24,17 +24,17 @@ from lamella.core.workflow.session import (
         (["a", None, {"b": None, "c": 0}], "a; c: 0"),
     ],
 )
-def test_a_value_is_told_on_one_line(value: object, told: str) -> None:
+def test_field_value_is_formatted_on_one_line(value: object, told: str) -> None:
     assert format_field_value(value) == told
 
 
-def test_data_is_told_within_its_room_and_never_empty() -> None:
+def test_stage_data_is_formatted_within_limit() -> None:
     assert format_stage_data({"a": "b", "references": ["r"]}, max_chars=280) == "a: b"
     assert format_stage_data({}, max_chars=280) == "(nothing was written down for this stage)"
     assert len(format_stage_data({"a": "word " * 100, "b": "more " * 100}, max_chars=280, max_field_chars=200)) <= 280
 
 
-def test_every_field_has_its_share_where_not_all_of_it_fits() -> None:
+def test_each_field_gets_a_share_of_limit() -> None:
     told = format_stage_data({"long": "word " * 100, "short": "all of it", "other": "more " * 100}, max_chars=280)
     assert len(told) <= 280
     first, short, other = told.split(" · ")
@@ -45,7 +45,7 @@ def test_every_field_has_its_share_where_not_all_of_it_fits() -> None:
     assert 200 < len(many) <= 280
 
 
-def test_an_address_that_is_too_long_to_be_cut_stays_whole() -> None:
+def test_url_longer_than_limit_stays_whole() -> None:
     url = "https://example.org/" + "x" * 100
     assert truncate_text(f"{url} and more", 50) == f"{url} …"
     assert truncate_text(url, 50) == url
@@ -55,7 +55,7 @@ def test_an_address_that_is_too_long_to_be_cut_stays_whole() -> None:
     assert truncate_text("some words here", 10) == "some…"
 
 
-def test_sources_are_read_as_they_were_written() -> None:
+def test_sources_are_parsed_as_written() -> None:
     assert list_sources("Doe") == [{"text": "Doe"}]
     assert list_sources("https://x.org/a") == [{"url": "https://x.org/a"}]
     assert list_sources({"url": "u"}) == [{"url": "u"}]
@@ -64,7 +64,7 @@ def test_sources_are_read_as_they_were_written() -> None:
     assert list_sources(3) == []
 
 
-def test_a_source_is_told_with_every_address_it_has() -> None:
+def test_source_is_formatted_with_every_address() -> None:
     told = format_source({"authors": "Doe", "title": "A", "year": 2020, "url": "https://x.org/a", "doi": "doi:10.1/2"})
     assert told == 'Doe, "A", (2020), https://x.org/a, doi:10.1/2'
     assert format_source({"title": "A", "url": None, "doi": None}) == '"A"'

@@ -24,19 +24,19 @@ def test_the_last_three_that_are_done_are_recent() -> None:
     ]
 
 
-def test_a_range_ends_with_the_last_message_of_its_stage_however_many_it_has() -> None:
+def test_stage_range_ends_with_last_message() -> None:
     desk = Desk().talk(4).finish()
     (found,) = completed_stage_ranges(desk.session, path_of(desk))
     assert (found.first, found.last) == ("m1", "m6")
 
 
-def test_void_ranges_and_stages_without_a_message_are_none() -> None:
+def test_void_and_empty_stages_have_no_range() -> None:
     desk = Desk().finish().finish().rewind("plan")
     desk.submit().approve("at once")
     assert [one.stage for one in completed_stage_ranges(desk.session, path_of(desk))] == ["idea"]
 
 
-def test_every_chain_knows_the_stages_and_where_the_current_one_begins() -> None:
+def test_compaction_config_has_stages_and_start_of_current_one() -> None:
     desk = Desk().finish().talk(2)
     settings = replace(make_rules(), runner_configs={"agent": CompactionConfig(protects_current_stage=True)})
     staged = with_completed_stages(settings, desk.session, path_of(desk))
@@ -47,7 +47,7 @@ def test_every_chain_knows_the_stages_and_where_the_current_one_begins() -> None
     assert with_completed_stages(settings, Desk().session, []).config.current_stage_after == ""
 
 
-def test_summaries_are_written_as_the_workflow_says_where_settings_say_nothing() -> None:
+def test_workflow_sets_summary_language_and_form_by_default() -> None:
     workflow = WorkflowSpec(name="w", stages=STAGES, summary_language="Indonesian", summary_form="5 bullets")
     session = Desk(workflow).session
     told = with_completed_stages(make_rules(), session, []).config.summary

@@ -14,18 +14,18 @@ def test_work_begins_with_the_first_stage_as_a_draft() -> None:
     assert session.missing_fields == ("what", "why")
 
 
-def test_where_nothing_was_begun_there_is_no_session() -> None:
+def test_no_events_give_no_session() -> None:
     assert build_session([]) is None
     assert build_session([(0, StageEvent()), (0, bare(WorkflowStageAction.SUBMIT, "idea"))]) is None
 
 
 @pytest.mark.parametrize("ids", [(), ("a", "a"), ("a b",), ("",)])
-def test_a_workflow_whose_stages_cannot_be_told_apart_begins_nothing(ids: tuple[str, ...]) -> None:
+def test_workflow_with_duplicate_stage_ids_starts_nothing(ids: tuple[str, ...]) -> None:
     flow = WorkflowSpec(name="w", stages=tuple(StageSpec(id=one) for one in ids))
     assert build_session([(0, StageEvent(action=WorkflowStageAction.NEW, workflow=flow))]) is None
 
 
-def test_a_stage_goes_from_draft_over_pending_to_approved_and_the_next_begins() -> None:
+def test_stage_goes_from_draft_to_pending_to_approved() -> None:
     desk = Desk().talk(4).write(what="Desks", why="By hand.")
     assert desk.submit().session.status is StageStatus.PENDING
     session = desk.approve("Desks are booked.").session
@@ -38,14 +38,14 @@ def test_a_stage_goes_from_draft_over_pending_to_approved_and_the_next_begins() 
     assert [session.status_of(stage) for stage in STAGES[:3]] == [StageStatus.APPROVED, StageStatus.DRAFTING, None]
 
 
-def test_writing_while_a_stage_waits_for_approval_makes_it_a_revision() -> None:
+def test_writing_during_pending_makes_revision() -> None:
     desk = Desk().write(what="a", why="b").submit().write(why="c")
     assert desk.session.status is StageStatus.REVISION
     assert desk.session.data["idea"] == {"what": "a", "why": "c"}
     assert desk.submit().session.status is StageStatus.PENDING
 
 
-def test_fields_stand_in_the_order_of_what_is_required_and_none_takes_one_away() -> None:
+def test_fields_follow_required_order_and_none_removes() -> None:
     desk = Desk().write(note="n").write(why="b").write(what="a")
     assert list(desk.session.data["idea"]) == ["what", "why", "note"]
     assert list(desk.write(note=None).session.data["idea"]) == ["what", "why"]
@@ -60,7 +60,7 @@ def test_after_the_last_stage_all_is_approved() -> None:
     assert desk.session.missing_fields == ()
 
 
-def test_a_rewind_voids_what_came_later_and_keeps_it() -> None:
+def test_rewind_voids_later_stages_and_keeps_data() -> None:
     desk = Desk().finish("first").finish("second").finish("third").talk(3)
     session = desk.rewind("plan").session
     assert session.current_stage == STAGES[1]
@@ -71,7 +71,7 @@ def test_a_rewind_voids_what_came_later_and_keeps_it() -> None:
     assert session.stage_start == desk.path
 
 
-def test_approved_again_a_stage_has_another_attempt_and_a_range_of_its_own() -> None:
+def test_reapproved_stage_has_new_attempt_and_range() -> None:
     desk = Desk().finish("first").finish("second").rewind("idea")
     assert desk.session.attempt_number("idea") == 2
     session = desk.finish("anew").session
@@ -88,13 +88,13 @@ def test_approved_again_a_stage_has_another_attempt_and_a_range_of_its_own() -> 
     assert session.attempt_number("text") == 1
 
 
-def test_a_rewind_to_the_stage_that_waits_for_approval_has_it_revised() -> None:
+def test_rewind_to_pending_stage_makes_revision() -> None:
     desk = Desk().write(what="a", why="b").submit().rewind("idea")
     assert desk.session.status is StageStatus.REVISION
     assert desk.session.attempts == ()
 
 
-def test_work_that_is_done_can_be_gone_back_into() -> None:
+def test_finished_workflow_can_be_rewound() -> None:
     desk = Desk()
     for _ in STAGES:
         desk.finish()
@@ -125,7 +125,7 @@ def test_no_range_covers_the_current_stage() -> None:
         StageEvent(),
     ],
 )
-def test_an_event_that_does_not_fit_where_it_stands_does_nothing(event: StageEvent) -> None:
+def test_inapplicable_event_changes_nothing(event: StageEvent) -> None:
     desk = Desk()
     before = desk.session
     assert desk.do(event).session == before
@@ -146,9 +146,9 @@ def test_a_decision_is_cut_at_a_word_and_never_empty() -> None:
 @pytest.mark.parametrize(
     ("value", "given"), [("x", True), (" ", False), ("", False), (0, False), (3, True), ([], False), (None, False)]
 )
-def test_a_field_is_given_where_something_is_in_it(value: object, given: bool) -> None:  # noqa: FBT001 - a table
+def test_has_value_is_false_for_empty_values(value: object, given: bool) -> None:  # noqa: FBT001 - a table
     assert has_value(value) is given
 
 
-def test_a_status_is_told_by_the_word_that_clients_know() -> None:
+def test_stage_status_words_are_fixed() -> None:
     assert [status.value for status in StageStatus] == ["drafting", "pending", "approved", "revision"]

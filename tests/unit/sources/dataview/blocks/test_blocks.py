@@ -15,13 +15,13 @@ def echo(text: str) -> str:
     return expand_queries(text, lambda query: QueryAnswer(text=f"<{query}>"))
 
 
-def test_the_answer_stands_under_the_block_that_asks() -> None:
+def test_query_result_follows_its_block() -> None:
     assert expand("Read:\n```dataview\nLIST FROM #person\n```\nmore") == (
         "Read:\n```dataview\nLIST FROM #person\n```\n\n```dataview-result\n1 row\n- [[People/Frank Herbert]]\n```\nmore"
     )
 
 
-def test_a_query_that_is_not_run_says_why_under_it() -> None:
+def test_unsupported_query_says_why() -> None:
     found = expand("```dataview\nLIST\nGROUP BY a\n```")
     assert found.endswith("\n```dataview-result\nNot run: GROUP BY is not read here (line 2, column 1).\n```")
     assert "Not run: DataviewJS is a program." in expand("```dataviewjs\ndv.list()\n```")
@@ -49,30 +49,30 @@ def test_fences_of_any_length_and_kind_and_words_after_the_language_are_read() -
         )
 
 
-def test_a_query_in_a_quotation_is_answered_in_it() -> None:
+def test_query_in_quotation_is_answered_in_it() -> None:
     assert echo("> ```dataview\n> LIST\n>LIMIT 1\n> ```\nout") == (
         "> ```dataview\n> LIST\n>LIMIT 1\n> ```\n>\n> ```dataview-result\n> <LIST\n> LIMIT 1>\n> ```\nout"
     )
 
 
-def test_a_block_without_an_end_is_not_run_and_says_so() -> None:
+def test_unclosed_query_block_is_not_run() -> None:
     assert echo("```dataview\nLIST").endswith("Not run: the block has no end.\n```")
 
 
-def test_queries_within_lines_are_counted_once_and_left() -> None:
+def test_inline_queries_are_counted_once_and_kept() -> None:
     found = echo("a `= this.x` b `$= 1`\n```\n`= no`\n```\nc `= x`\nd `x = 1`")
     assert found.count("```dataview-result") == 1
     assert found.endswith("\n```dataview-result\n3 queries within lines, left as text.\n```")
     assert "1 query within lines" in echo("`= this.file.name`")
 
 
-def test_nothing_in_an_answer_ends_its_block() -> None:
+def test_result_cannot_close_its_block() -> None:
     told = "1 row\n- ```\n# Heading"
     found = expand_queries("```dataview\nLIST\n```", lambda _: QueryAnswer(text=told))
     assert found.endswith(f"\n````dataview-result\n{told}\n````")
 
 
-def test_so_many_queries_of_a_note_are_run_and_no_more() -> None:
+def test_queries_per_note_are_limited() -> None:
     found = echo("```dataview\nLIST\n```\n" * (MOST_BLOCKS + 2))
     assert found.count("<LIST>") == MOST_BLOCKS
     assert found.count(f"Not run: the note has more than {MOST_BLOCKS} queries.") == 2

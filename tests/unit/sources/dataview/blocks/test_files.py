@@ -30,7 +30,7 @@ def read(sources: SourceReaders, path: str = "home.md", *, kind: ArtifactKind = 
     return sources.read(UnresolvedAttachment(kind=kind, name=path)).text
 
 
-def test_states_are_what_the_disk_says_and_change_with_it(root: Path) -> None:
+def test_file_states_follow_disk(root: Path) -> None:
     files = CatalogFiles(Vault(root))
     before = {state.path: state for state in files.list_states()}
     assert list(before) == ["home.md", "one.md", "sub/one.md", "sub/two.md"]
@@ -40,7 +40,7 @@ def test_states_are_what_the_disk_says_and_change_with_it(root: Path) -> None:
     assert (after["one.md"].file_stat.modified_ns, after["home.md"]) == (5, before["home.md"])
 
 
-def test_a_note_of_the_same_size_and_time_is_another_note_all_the_same(root: Path) -> None:
+def test_change_with_same_size_and_time_is_seen(root: Path) -> None:
     files = CatalogFiles(Vault(root))
     [before] = [one for one in files.list_states() if one.path == "one.md"]
     (root / "other.md").write_text("#b", encoding="utf-8")
@@ -51,14 +51,14 @@ def test_a_note_of_the_same_size_and_time_is_another_note_all_the_same(root: Pat
     assert after != before
 
 
-def test_a_link_to_nothing_has_a_state_and_a_reason(root: Path) -> None:
+def test_dangling_link_has_state_and_reason(root: Path) -> None:
     (root / "gone.md").symlink_to(root / "nowhere.md")
     (state,) = [one for one in CatalogFiles(Vault(root)).list_states() if one.path == "gone.md"]
     assert (state.file_stat.size, state.file_stat.modified_ns) == (0, 0)
     assert "Not searched: gone.md is a link to nothing." in read(Vault(root).open_readers())
 
 
-def test_a_file_that_was_just_written_is_not_settled_yet(root: Path) -> None:
+def test_recently_written_file_is_not_settled(root: Path) -> None:
     written = time.time_ns()
     just_now, later = CatalogFiles(Vault(root), lambda: written), CatalogFiles(Vault(root), lambda: written + 10**10)
     assert {state.is_settled for state in just_now.list_states()} == {False}
@@ -71,14 +71,14 @@ def test_a_query_in_a_note_is_answered_when_the_note_is_read(root: Path, kind: A
     assert read(Vault(root).open_readers(), kind=kind) == expected
 
 
-def test_a_file_that_is_no_note_and_the_text_of_a_note_by_itself_are_as_they_are(root: Path) -> None:
+def test_other_files_and_read_text_have_no_query_results(root: Path) -> None:
     (root / "a.py").write_text(BLOCK, encoding="utf-8")
     vault = Vault(root)
     assert read(vault.open_readers(), "a.py", kind=ArtifactKind.CODE) == BLOCK
     assert vault.read_text("home.md") == BLOCK
 
 
-def test_one_look_sees_one_answer_and_the_next_what_changed(root: Path) -> None:
+def test_one_snapshot_sees_one_answer_and_next_sees_changes(root: Path) -> None:
     vault = Vault(root)
     look = vault.open_readers()
     before = read(look)
@@ -102,31 +102,31 @@ def test_a_query_never_leaves_the_vault(root: Path, tmp_path: Path) -> None:
         assert "secret" not in Vault(root).open_readers().read(attachment).text
 
 
-def test_the_day_comes_from_whoever_opens_the_vault(root: Path) -> None:
+def test_current_day_is_given_by_opener(root: Path) -> None:
     attachment = UnresolvedAttachment(kind=ArtifactKind.DATAVIEW, name="home.md", query='LIST date(today) FROM "one"')
     look = Vault(root, today=lambda: date(2026, 11, 15)).open_readers()
     assert look.read(attachment).text == "1 row, asked on 2026-11-15\n- [[one]]: 2026-11-15"
 
 
-def test_without_a_vault_nothing_is_looked_through(root: Path) -> None:
+def test_query_without_vault_is_not_run(root: Path) -> None:
     attached = VaultlessPathResolver().attach_file((root / "home.md").as_posix())
     assert isinstance(attached, Note)
     assert attached.text == f"{BLOCK}\n\n```dataview-result\nNot run: there is no vault to ask.\n```"
 
 
-def test_a_note_that_is_embedded_brings_the_answers_of_its_queries(root: Path) -> None:
+def test_embedded_note_includes_query_results(root: Path) -> None:
     (root / "frame.md").write_text("See ![[home]]", encoding="utf-8")
     text = read(Vault(root).open_readers(), "frame.md")
     assert '<embedded_note path="home.md">' in text
     assert "```dataview-result\n2 rows\n- [[one]]" in text
 
 
-def test_a_query_in_a_folder_that_cannot_be_looked_at_says_so(root: Path) -> None:
+def test_query_in_unreadable_folder_says_so(root: Path) -> None:
     (root / os.fsdecode(b"caf\xe9.md")).write_text("#a", encoding="utf-8")
     assert "Not searched: The name of the file b'caf\\xe9.md' is not UTF-8." in read(Vault(root).open_readers())
 
 
-def test_a_note_with_a_query_that_was_moved_is_found_by_its_text(root: Path) -> None:
+def test_moved_note_with_query_is_found_by_text(root: Path) -> None:
     vault = Vault(root)
     artifact = vault.open_readers().read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name="home.md"))
     (root / "home.md").rename(root / "sub" / "house.md")

@@ -19,7 +19,7 @@ def want(query: str | None, *, name: str = "Home.md") -> UnresolvedAttachment:
     )
 
 
-def test_an_attached_query_is_its_answer() -> None:
+def test_attached_query_is_read_as_its_result() -> None:
     artifact = QueryReader(answer_query=ask).read(want("LIST FROM #person"))
     assert artifact.text == "1 row\n- [[People/Frank Herbert]]"
     assert artifact.id.startswith("Home.md#dataview:")
@@ -31,7 +31,7 @@ def test_an_attached_query_is_its_answer() -> None:
     )
 
 
-def test_a_query_that_is_not_answered_is_an_error_with_its_reason() -> None:
+def test_unanswerable_query_is_error_with_reason() -> None:
     with pytest.raises(SourceUnreadableError, match=r"Home\.md is not answered: GROUP BY") as caught:
         QueryReader(answer_query=ask).read(want("LIST GROUP BY a"))
     assert "`text`" in caught.value.hint

@@ -28,13 +28,13 @@ def scope(steps: int = 100) -> EvaluationScope:
     return EvaluationScope(row=Row(), this=None, resolve=str, budget=QueryBudget(steps))
 
 
-def test_names_mean_fields_but_this_and_row() -> None:
+def test_names_are_fields_except_this_and_row() -> None:
     here = scope()
     assert [FieldName(name).evaluate(here) for name in ("a", "b", "this")] == [1, None, None]
     assert FieldName("row").evaluate(here) is here.row
 
 
-def test_what_is_decided_is_not_looked_at_further() -> None:
+def test_operators_short_circuit() -> None:
     class Never:
         def evaluate(self, scope: EvaluationScope) -> Value:
             raise AssertionError(scope)

@@ -52,11 +52,11 @@ CALLS: list[tuple[str, tuple[Value, ...], Value]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "made"), CALLS)
-def test_a_function_makes_of_its_arguments(name: str, arguments: tuple[Value, ...], made: Value) -> None:
+def test_query_function_returns_expected_value(name: str, arguments: tuple[Value, ...], made: Value) -> None:
     assert QUERY_FUNCTIONS[name].call(arguments, QueryBudget()) == made
 
 
-def test_every_function_is_among_those_tried() -> None:
+def test_every_query_function_is_tested() -> None:
     assert {name for name, _, _ in CALLS} == set(QUERY_FUNCTIONS)
 
 

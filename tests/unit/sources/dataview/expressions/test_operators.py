@@ -51,11 +51,11 @@ def calculate(left: Value, sign: str, right: Value) -> Value:
         (0, "or", "a", True),
     ],
 )
-def test_two_values_come_to_a_third(left: Value, sign: str, right: Value, made: Value) -> None:
+def test_operator_returns_expected_value(left: Value, sign: str, right: Value, made: Value) -> None:
     assert calculate(left, sign, right) == made
 
 
-def test_no_two_values_and_no_sign_between_them_are_an_error() -> None:
+def test_operators_accept_any_two_values() -> None:
     for left in VALUES:
         for right in VALUES:
             for sign in SIGNS:

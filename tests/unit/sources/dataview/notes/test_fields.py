@@ -69,7 +69,7 @@ def test_a_line_has_fields(line: str, fields: list[tuple[str, str]]) -> None:
         ("9" * 40, "9" * 40),
     ],
 )
-def test_what_a_field_says_is_what_it_looks_like(text: str, value: Value) -> None:
+def test_inline_value_type_follows_its_text(text: str, value: Value) -> None:
     assert parse_inline_value(text) == value
 
 
@@ -90,18 +90,18 @@ def test_a_property_is_read_as_deep_as_that() -> None:
     assert (found, depth) == (None, MAX_VALUE_DEPTH)
 
 
-def test_a_name_that_comes_again_is_a_list() -> None:
+def test_repeated_field_becomes_list() -> None:
     assert gather_fields([("a", 1), ("b", 2), ("a", (3, 4))]) == {"a": (1, 3, 4), "b": 2}
 
 
-def test_code_is_hidden_and_the_rest_stays_where_it_is() -> None:
+def test_inline_code_is_blanked_in_place() -> None:
     assert blank_inline_code("a `b` c ``d ` e`` f ` g") == "a     c           f ` g"
 
 
 @pytest.mark.parametrize(
     "line", ["[" * 20_000 + "::", "[a::" * 5_000, "(k:: [" * 3_000, "`" * 9 + "` `` " * 4_000 + "::", "::" * 10_000]
 )
-def test_no_line_takes_long(line: str) -> None:
+def test_long_line_is_parsed_quickly(line: str) -> None:
     start = time.perf_counter()
     parse_line_fields(line)
     list(iter_bracketed_fields(line))

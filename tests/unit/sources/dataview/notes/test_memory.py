@@ -3,19 +3,19 @@
 from lamella.sources.dataview.notes import LruCache
 
 
-def test_a_value_is_made_once_while_it_is_kept() -> None:
+def test_cached_value_is_made_once() -> None:
     memory = LruCache[str, list[str]](2)
     assert memory.get_or_make("a", lambda: ["first"]) is memory.get_or_make("a", lambda: ["second"])
 
 
-def test_what_is_not_to_be_kept_is_made_anew() -> None:
+def test_uncached_value_is_made_again() -> None:
     memory = LruCache[str, int](2)
     assert memory.get_or_make("a", lambda: 1) == 1
     assert memory.get_or_make("a", lambda: 2, uses_cache=False) == 2
     assert memory.get_or_make("a", lambda: 3) == 1
 
 
-def test_what_was_not_asked_for_longest_goes_first() -> None:
+def test_least_recently_used_value_is_evicted() -> None:
     memory = LruCache[str, int](2)
     for key in ("a", "b", "a", "c"):
         memory.get_or_make(key, lambda: 1)

@@ -6,7 +6,7 @@ from lamella.sources.dataview.notes import VaultNotes
 from lamella.sources.dataview.results import DataviewCache
 
 
-def test_only_notes_that_are_asked_for_are_read_and_each_once() -> None:
+def test_only_queried_notes_are_read_once() -> None:
     files = TextFiles()
     shelf = VaultNotes(files, DataviewCache().parsed_notes)
     for _ in range(2):
@@ -43,7 +43,7 @@ def test_a_link_leads_by_path_then_by_name_and_to_the_nearest() -> None:
     assert {(target, beside): shelf.resolve_link(target, note_path=beside) for target, beside in led} == led
 
 
-def test_links_lead_beside_the_note_and_stay_as_they_are_where_they_lead_nowhere() -> None:
+def test_links_resolve_relative_to_note_or_stay() -> None:
     shelf = VaultNotes(TextFiles(), DataviewCache().parsed_notes)
     assert [shelf.resolve_link(target, note_path="Home.md") for target in ("Emma", "Nobody", "")] == [
         "Books/Emma.md",

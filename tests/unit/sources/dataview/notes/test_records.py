@@ -50,12 +50,12 @@ def test_every_field_that_queries_may_name_is_there() -> None:
     assert file.get("ctime") is None
 
 
-def test_a_note_of_a_day_has_that_day_from_its_name_or_its_fields() -> None:
+def test_note_day_comes_from_name_or_field() -> None:
     assert note("daily/2026-11-15.md").file.get("day") == datetime(2026, 11, 15)  # noqa: DTZ001
     assert rows("LIST file.day", {"a.md": "date:: 2026-01-02"}) == ["- [[a]]: 2026-01-02"]
 
 
-def test_a_disk_may_say_what_no_calendar_has() -> None:
+def test_impossible_file_times_are_none() -> None:
     files = TextFiles({"a.md": ""})
     files.times["a.md"] = 10**30
     found = VaultNotes(files, DataviewCache().parsed_notes).find_note("a.md")
@@ -63,7 +63,7 @@ def test_a_disk_may_say_what_no_calendar_has() -> None:
     assert [found.file.get(name) for name in ("mtime", "mday")] == [None, None]
 
 
-def test_a_task_is_asked_before_its_note() -> None:
+def test_task_fields_win_over_note_fields() -> None:
     first, found, _ = note("Books/Dune.md").tasks
     asked = ("text", "status", "completed", "fullycompleted", "checked", "line", "path", "rating")
     assert [found.get(name) for name in asked] == ["Find it", "x", True, True, True, 11, "Books/Dune.md", 5]

@@ -18,12 +18,12 @@ def test_an_item_with_a_box_is_a_task(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["[ ] a", "- a", "- [] a", "- [ab] c", "-[ ] a", "- [ ](b) c", "text - [ ] a"])
-def test_anything_else_is_none(line: str) -> None:
+def test_other_line_is_no_task(line: str) -> None:
     assert not is_task(line)
     assert read(line) == []
 
 
-def test_a_task_says_when_and_what() -> None:
+def test_task_has_dates_and_fields() -> None:
     (task,) = read("- [x] pay #home [due:: 2026-11-15] [who:: Jo] ✅ 2026-11-14 `#no [x:: 1]`")
     day = datetime(2026, 11, 15)  # noqa: DTZ001 - notes name no zone
     assert task.fields == {"due": day, "who": "Jo", "completion": day.replace(day=14)}
@@ -31,13 +31,13 @@ def test_a_task_says_when_and_what() -> None:
     assert task.text.startswith("pay #home")
 
 
-def test_pictures_mark_dates() -> None:
+def test_emoji_mark_task_dates() -> None:
     (task,) = read("- [ ] a 📅 2026-01-01 \u2795 2026-01-02 🛫 2026-01-03 ⏳ 2026-01-04")
     dates = {name: value.day for name, value in task.fields.items() if isinstance(value, datetime)}
     assert dates == {"due": 1, "created": 2, "start": 3, "scheduled": 4}
 
 
-def test_tasks_stand_below_those_that_are_further_left() -> None:
+def test_indented_tasks_are_children() -> None:
     tasks = {
         task.text: task
         for task in read("- [ ] a\n  - [ ] b\n    - [ ] c\n  - plain\n  - [ ] d\n\n- [ ] e\ntext\n  - [ ] f")

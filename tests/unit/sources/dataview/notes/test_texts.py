@@ -19,14 +19,14 @@ See [[Target#x]], ![[pic.png]], [web](https://example.org), [[#here]]. #c
 """
 
 
-def test_a_note_has_fields_of_its_properties_and_its_lines() -> None:
+def test_note_has_fields_of_properties_and_lines() -> None:
     note = parse_note_content(NOTE)
     assert note.fields == {"tags": ("a/b",), "rating": (4, 5), "aliases": "Other", "item": "x"}
     assert note.tags == ("a/b", "c")
     assert note.aliases == ("Other",)
 
 
-def test_links_are_those_that_lead_to_files() -> None:
+def test_links_are_those_to_files() -> None:
     assert parse_note_content(NOTE).links == ("Target", "pic.png")
 
 

@@ -43,7 +43,7 @@ def error_of(expression: str) -> str:
         ("99999999999999999999", "1e+20"),
     ],
 )
-def test_an_expression_comes_to_a_value(expression: str, value: str) -> None:
+def test_expression_evaluates_to_value(expression: str, value: str) -> None:
     assert error_of(expression) == value
 
 
@@ -62,14 +62,14 @@ def test_long_chains_are_flat() -> None:
     assert error_of("file" + ".link" * 900) == "-"
 
 
-def test_the_day_is_asked_for_only_where_a_query_names_it() -> None:
+def test_query_depends_on_today_only_if_it_names_it() -> None:
     for text, is_dated in (("date(today)", True), ("date(2026-01-01)", False), ("date(eoy) > a", True)):
         parser = ExpressionParser(TokenReader(text), date(2026, 1, 1))
         parser.parse()
         assert parser.depends_on_today is is_dated
 
 
-def test_a_reader_takes_what_comes_next_and_says_what_is_missing() -> None:
+def test_token_reader_accepts_words_and_reports_missing_ones() -> None:
     reader = TokenReader("LIST (")
     assert reader.accept_word("table", "list")
     assert not reader.accept_word("list")

@@ -28,33 +28,33 @@ def cut(text: str) -> list[tuple[str, str]]:
         ("=>", "sign", "=>"),
     ],
 )
-def test_a_token_is_what_it_looks_like(text: str, kind: str, said: str) -> None:
+def test_token_kind_follows_its_text(text: str, kind: str, said: str) -> None:
     assert cut(text) == [(kind, said)]
 
 
-def test_a_date_of_a_field_is_a_call_and_a_minus_with_blanks_a_sign() -> None:
+def test_date_of_field_is_call_and_spaced_minus_is_operator() -> None:
     assert [kind for kind, _ in cut("date(due)")] == ["name", "sign", "name", "sign"]
     assert [said for _, said in cut("a - b")] == ["a", "-", "b"]
     assert [said for _, said in cut("update(today)")] == ["update", "(", "today", ")"]
 
 
-def test_lines_that_begin_with_two_slashes_are_left_out() -> None:
+def test_comment_lines_are_skipped() -> None:
     assert cut("// all\nLIST\n//of it") == [("name", "LIST")]
 
 
-def test_every_token_knows_where_it_stands_and_the_last_is_the_end() -> None:
+def test_tokens_have_positions_and_last_is_end() -> None:
     name, sign, end = tokenize_query("ab  <=")
     assert [(one.start, one.end) for one in (name, sign, end)] == [(0, 2), (4, 6), (6, 6)]
     assert end.kind is TokenKind.END
 
 
 @pytest.mark.parametrize(("text", "where"), [("a\n  ;", "line 2, column 3"), ('"open', "line 1, column 1")])
-def test_what_is_no_token_is_refused_where_it_stands(text: str, where: str) -> None:
+def test_invalid_token_is_refused_with_position(text: str, where: str) -> None:
     with pytest.raises(QueryError, match=where):
         tokenize_query(text)
 
 
-def test_a_query_has_so_many_letters_and_tokens_at_most() -> None:
+def test_query_length_and_tokens_are_limited() -> None:
     with pytest.raises(QueryError, match=f"{MAX_QUERY_LENGTH + 1:,} characters"):
         tokenize_query("a" * (MAX_QUERY_LENGTH + 1))
     with pytest.raises(QueryError, match=f"over {MAX_QUERY_TOKENS:,}"):

@@ -26,12 +26,12 @@ def test_a_query_may_be_one_word() -> None:
     assert (query.kind, query.columns, query.clauses, query.origin) == (QueryKind.TASK, (), (), AllNotes())
 
 
-def test_clauses_may_come_in_any_order_and_again() -> None:
+def test_clauses_may_repeat_in_any_order() -> None:
     query = parse_query("LIST LIMIT 5 WHERE a SORT b, c DESC, d ASC LIMIT 2", date(2026, 1, 1))
     assert [type(clause) for clause in query.clauses] == [LimitClause, WhereClause, SortClause, LimitClause]
     (sort,) = [clause for clause in query.clauses if isinstance(clause, SortClause)]
     assert [is_down for _, is_down in sort.keys] == [False, True, False]
 
 
-def test_a_query_that_asks_for_the_day_says_so() -> None:
+def test_query_naming_today_depends_on_it() -> None:
     assert parse_query("LIST WHERE a < date(today)", date(2026, 1, 1)).depends_on_today

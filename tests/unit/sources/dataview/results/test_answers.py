@@ -163,24 +163,24 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("query", [*LISTED, *TABLES, *TASKS])
-def test_a_query_answers_what_it_asks(query: str) -> None:
+def test_query_gives_expected_rows(query: str) -> None:
     assert rows(query) == (LISTED | TABLES | TASKS)[query]
 
 
 @pytest.mark.parametrize("query", REFUSED)
-def test_what_is_not_read_is_refused_with_a_reason(query: str) -> None:
+def test_unsupported_query_is_refused_with_reason(query: str) -> None:
     answer = ask(query)
     assert REFUSED[query] in answer.error
     assert answer.text == ""
 
 
-def test_an_answer_begins_with_the_number_of_its_rows() -> None:
+def test_result_starts_with_row_count() -> None:
     assert ask("LIST FROM #person").text.startswith("1 row\n")
     assert ask("LIST").text.startswith("6 rows\n")
     assert ask("LIST FROM #nothing").text == "0 rows"
 
 
-def test_the_day_is_told_by_whoever_asks_and_stands_in_the_answer() -> None:
+def test_result_names_day_given_by_caller() -> None:
     query = "TASK WHERE due < date(today)"
     assert ask(query).text.split("\n")[0] == "3 rows, asked on 2026-11-15"
     refused = open_answers(today=None).answer(query, path="Home.md").error
@@ -192,7 +192,7 @@ def test_a_query_in_no_note_of_the_vault_has_no_this() -> None:
     assert rows("LIST this.file.name LIMIT 1", path="nowhere.md") == [f"{D}: -"]
 
 
-def test_a_note_that_cannot_be_read_stops_no_query_and_is_named_where_it_was_searched() -> None:
+def test_unreadable_note_is_reported_where_searched() -> None:
     broken = BOOKS | {"Books/Broken.md": "\x00"}
     assert rows('LIST FROM "daily"', broken) == [N]
     assert rows("LIST FROM #person", broken) == [P, "Not searched: Books/Broken.md is not UTF-8."]
@@ -200,13 +200,13 @@ def test_a_note_that_cannot_be_read_stops_no_query_and_is_named_where_it_was_sea
     assert rows("LIST FROM #person", many)[-1].endswith("z2.md is not UTF-8. And 2 more.")
 
 
-def test_what_one_query_could_not_read_is_not_said_by_the_next() -> None:
+def test_unreadable_note_of_one_query_is_not_reported_by_next() -> None:
     desk = open_answers(BOOKS | {"Books/Broken.md": "\x00"})
     desk.answer("LIST", path="Home.md")
     assert desk.answer('LIST FROM "daily"', path="Home.md").text == f"1 row\n{N}"
 
 
-def test_answers_and_notes_are_kept_until_a_file_changes() -> None:
+def test_results_and_notes_are_cached_until_file_changes() -> None:
     files, memory = TextFiles(), DataviewCache()
     first = DataviewAnswers(files, memory).answer("LIST rating FROM #book", path="Home.md")
     read = len(files.reads)
@@ -218,7 +218,7 @@ def test_answers_and_notes_are_kept_until_a_file_changes() -> None:
     assert files.reads[read:] == ["Books/Emma.md"]
 
 
-def test_nothing_is_kept_while_a_file_may_change_unseen() -> None:
+def test_unsettled_files_are_not_cached() -> None:
     files, memory = TextFiles(), DataviewCache()
     files.is_settled = False
     for rating in (4, 3):
@@ -226,7 +226,7 @@ def test_nothing_is_kept_while_a_file_may_change_unseen() -> None:
         assert f"{E}: {rating}" in DataviewAnswers(files, memory).answer("LIST rating FROM #book", path="Home.md").text
 
 
-def test_what_could_not_be_looked_at_is_said_where_everything_was_searched() -> None:
+def test_unreadable_folder_is_reported_where_searched() -> None:
     files = TextFiles()
     files.left_out = ["attic cannot be read."]
     desk = DataviewAnswers(files, DataviewCache())

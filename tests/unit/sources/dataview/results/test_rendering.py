@@ -13,7 +13,7 @@ def test_rows_beyond_the_bound_are_counted_and_not_shown() -> None:
         assert told.endswith("\n… and 2 more rows, left out here")
 
 
-def test_an_answer_has_so_many_letters_at_most() -> None:
+def test_result_length_is_limited() -> None:
     long = {f"{number:03}.md": f"x:: {'y' * 400}" for number in range(200)}
     told = ask("LIST x", long).text
     assert MAX_RESULT_CHARS - 500 < len(told) < MAX_RESULT_CHARS + 100
@@ -25,6 +25,6 @@ def test_a_cell_is_one_line_and_is_cut() -> None:
     assert rows("TABLE WITHOUT ID x, y", text)[2] == f"| one two | {'z' * MAX_CELL_CHARS}… |"
 
 
-def test_a_table_cell_cannot_break_its_row() -> None:
+def test_table_cell_cannot_break_row() -> None:
     found = rows("TABLE x", {"a|b.md": 'x:: "1 | 2"\n'})
     assert found[2] == "| [[a\\|b]] | 1 \\| 2 |"

@@ -18,7 +18,7 @@ def select(query: str, *, steps: int = 1_000) -> list[str]:
     return [row.position()[0] for row in select_rows(parse_query(query, None), run)]
 
 
-def test_ties_stand_by_path_upwards_and_downwards() -> None:
+def test_ties_are_ordered_by_path_in_both_directions() -> None:
     assert select("LIST SORT n") == ["c.md", "a.md", "b.md"]
     assert select("LIST SORT n DESC") == ["a.md", "b.md", "c.md"]
 
@@ -28,7 +28,7 @@ def test_a_later_sort_keeps_the_order_of_an_earlier_one_among_equals() -> None:
     assert select("LIST SORT n, file.name DESC") == ["c.md", "b.md", "a.md"]
 
 
-def test_a_query_that_needs_more_steps_than_it_has_is_refused() -> None:
+def test_query_exceeding_step_budget_is_refused() -> None:
     with pytest.raises(QueryError, match="more than 10 steps"):
         select("LIST WHERE n + n + n + n = 4", steps=10)
 

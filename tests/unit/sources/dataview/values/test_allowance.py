@@ -13,7 +13,7 @@ def test_all_steps_may_be_spent_and_not_one_more() -> None:
         allowance.spend()
 
 
-def test_long_texts_take_more_steps_than_short_ones() -> None:
+def test_long_text_costs_more_steps() -> None:
     QueryBudget(1).spend_for_text(CHARS_PER_STEP - 1)
     with pytest.raises(QueryError):
         QueryBudget(1).spend_for_text(CHARS_PER_STEP)

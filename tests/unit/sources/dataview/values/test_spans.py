@@ -38,7 +38,7 @@ def test_a_moment_is_read_in_iso_form(text: str, moment: datetime) -> None:
 @pytest.mark.parametrize(
     "text", ["", "2026", "2026-13", "2026-02-30", "2026-1-1", "0000-01-01", "0001-01-01T00:00+05:00"]
 )
-def test_what_no_calendar_has_is_no_moment(text: str) -> None:
+def test_impossible_date_is_none(text: str) -> None:
     assert parse_time(text) is None
 
 
@@ -55,7 +55,7 @@ def test_what_no_calendar_has_is_no_moment(text: str) -> None:
         ("0 s", "0 seconds"),
     ],
 )
-def test_a_span_is_read_and_told(text: str, told: str) -> None:
+def test_span_is_parsed_and_formatted(text: str, told: str) -> None:
     span = parse_span(text)
     assert span is not None
     assert span.as_text() == told
@@ -66,14 +66,14 @@ def test_other_words_are_no_span(text: str) -> None:
     assert parse_span(text) is None
 
 
-def test_months_are_those_of_the_calendar() -> None:
+def test_months_follow_calendar() -> None:
     assert add_span(at(2026, 1, 31), TimeSpan(months=1)) == at(2026, 2, 28)
     assert add_span(at(2026, 1, 31), TimeSpan(months=-2)) == at(2025, 11, 30)
     assert add_span(at(2026, 1, 1), TimeSpan(months=12, seconds=86_400)) == at(2027, 1, 2)
 
 
 @pytest.mark.parametrize("span", [TimeSpan(months=10**6), TimeSpan(months=-(10**6)), TimeSpan(seconds=1e300)])
-def test_there_is_nothing_beyond_the_calendar(span: TimeSpan) -> None:
+def test_dates_beyond_calendar_are_none(span: TimeSpan) -> None:
     assert add_span(at(2026, 1, 1), span) is None
 
 

@@ -28,13 +28,13 @@ IN_ORDER: list[Value] = [
 # fmt: on
 
 
-def test_any_two_values_have_an_order_and_nothing_comes_first() -> None:
+def test_any_two_values_are_ordered_with_null_first() -> None:
     keys = [order_key(value) for value in IN_ORDER]
     assert keys == sorted(keys)
     assert len(set(map(repr, keys))) == len(keys)
 
 
-def test_values_are_equal_by_what_they_are_and_not_by_what_they_look_like() -> None:
+def test_equality_depends_on_type() -> None:
     assert order_key(1) == order_key(1.0)
     assert order_key(1) != order_key(True)
     assert order_key("1") != order_key(1)
@@ -47,7 +47,7 @@ def test_rows_are_sorted_by_the_beginning_of_long_values() -> None:
 
 
 @pytest.mark.parametrize("value", [None, False, 0, "", (), {}, TimeSpan()])
-def test_nothing_zero_and_empty_are_not_true(value: Value) -> None:
+def test_null_zero_and_empty_are_false(value: Value) -> None:
     assert not is_truthy(value)
 
 
@@ -75,7 +75,7 @@ def test_everything_else_is_true(value: Value) -> None:
         ({"a": None, "b": ("c",)}, "{a: -, b: [c]}"),
     ],
 )
-def test_a_value_is_told_on_one_line(value: Value, told: str) -> None:
+def test_value_is_formatted_on_one_line(value: Value, told: str) -> None:
     assert format_value(value) == told
 
 
@@ -94,13 +94,13 @@ def test_types_have_names() -> None:
     ]
 
 
-def test_a_field_is_found_by_its_name_or_by_one_that_folds_to_it() -> None:
+def test_field_is_found_by_exact_or_normalized_name() -> None:
     fields: dict[str, Value] = {"Due Date": 1, "due": 2, "Größe (cm)": 3}
     assert [get_field(fields, name) for name in ("due", "due-date", "Due Date", "größe-cm", "x")] == [2, 1, 1, 3, None]
     assert normalize_field_name("  Due   Date! ") == "due-date"
 
 
-def test_a_list_weighs_as_much_as_its_items() -> None:
+def test_list_cost_is_sum_of_items() -> None:
     assert estimate_value_cost("abc") == 3
     assert estimate_value_cost(("abc",) * 10) > 10 * estimate_value_cost("abc")
     assert estimate_value_cost({"ab": "abc"}) > estimate_value_cost("abc")
