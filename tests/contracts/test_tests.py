@@ -81,7 +81,7 @@ def test_only_long_marker_deselects_tests() -> None:
     assert any(line.endswith("-m long") for line in recipes["test-long"].splitlines())
 
 
-def test_the_name_of_every_test_is_a_sentence() -> None:
+def test_every_test_name_has_three_words() -> None:
     short = [
         f"{shown(path)}: {node.name}"
         for path in python_files("tests")

@@ -17,7 +17,7 @@ def spoil(file: Path) -> None:
     file.write_bytes(data)
 
 
-def test_index_persists(tmp_path: Path) -> None:
+def test_index_persists_after_close(tmp_path: Path) -> None:
     root = write(tmp_path / "v", NOTES)
     with indexed(root) as index:
         first = find(index, "number17")
