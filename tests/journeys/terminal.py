@@ -7,7 +7,8 @@ import select
 import struct
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -60,30 +61,49 @@ class Terminal:
         self._raw = b""
         self._shown: str | None = None
         self._seen = 0
+        self._is_dumb = kind == "dumb"
         self.exit: int | None = None
 
     def press(self, *keys: str) -> None:
+        """Press keys once the line editor listens: before that, the terminal itself would take Ctrl-D, Ctrl-C and others."""
+        self._wait_until(self._is_listening, "the line editor to listen")
+        self.press_now(*keys)
+
+    def press_now(self, *keys: str) -> None:
+        """Press keys whoever listens: to answer a question, or to interrupt what runs."""
         os.write(self._fd, "".join(keys).encode())
+
+    def end_chat(self) -> int:
+        """Press Ctrl-D until the chat ends; its exit code. One that comes before the next prompt is lost."""
+        deadline = time.monotonic() + SECONDS
+        while self.exit is None:
+            assert time.monotonic() < deadline, f"the chat does not end:\n{self.shown[self._seen :]}"
+            if self._is_listening():
+                with suppress(OSError):
+                    self.press_now(CTRL_D)
+            pressed = time.monotonic()
+            while time.monotonic() < pressed + 1:
+                if not self._read():
+                    self.exit = self._process.wait()
+                    break
+        return self.exit
+
+    def _is_listening(self) -> bool:
+        """Whether keys go to the program one by one; a dumb terminal hands over whole lines and keeps what comes early."""
+        return self._is_dumb or not termios.tcgetattr(self._fd)[3] & termios.ICANON
+
+    def _wait_until(self, has_happened: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while not has_happened():
+            assert time.monotonic() < deadline, f"waited in vain for {what}:\n{self.shown[self._seen :]}"
+            assert self._read(), f"it ended before {what}:\n{self.shown[self._seen :]}"
 
     def wait_for(self, text: str) -> str:
         """Read until a text is shown that was not waited for before; what was shown up to it."""
-        deadline = time.monotonic() + SECONDS
-        while (at := self.shown.find(text, self._seen)) < 0:
-            assert time.monotonic() < deadline, f"{text!r} was not shown, but:\n{self.shown[self._seen :]}"
-            assert self._read(), f"it ended before it showed {text!r}:\n{self.shown[self._seen :]}"
+        self._wait_until(lambda: self.shown.find(text, self._seen) >= 0, repr(text))
+        at = self.shown.find(text, self._seen)
         before, self._seen = self.shown[self._seen : at], at + len(text)
         return before
-
-    def press_until(self, key: str, text: str) -> None:
-        """Press a key once a second until a text is shown: only the command knows when it begins to listen."""
-        deadline = time.monotonic() + SECONDS
-        while self.shown.find(text, self._seen) < 0:
-            assert time.monotonic() < deadline, f"{text!r} was not shown, but:\n{self.shown[self._seen :]}"
-            self.press(key)
-            pressed = time.monotonic()
-            while time.monotonic() < pressed + 1 and self.shown.find(text, self._seen) < 0:
-                assert self._read(), f"it ended before it showed {text!r}:\n{self.shown[self._seen :]}"
-        self.wait_for(text)
 
     def wait_for_end(self) -> int:
         deadline = time.monotonic() + SECONDS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import Ran, spawn
-from tests.journeys.terminal import CTRL_D, ENTER, Terminal
+from tests.journeys.terminal import ENTER, Terminal
 
 Chat = Callable[..., Ran]
 
@@ -168,8 +168,7 @@ def test_copy_sends_last_answer_to_terminal_clipboard(home: Mapping[str, str], s
         terminal.press("/copy", ENTER)
         terminal.wait_for("Copied 10 characters")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     assert f"\x1b]52;c;{b64encode('At noon. ☼'.encode()).decode()}\x07" in terminal.raw
 
 
@@ -186,8 +185,7 @@ def test_copy_without_terminal_support_explains_alternative(
         terminal.press("/copy", ENTER)
         terminal.wait_for("hint: `lamella chats show talk` prints the messages; /save writes them")
         terminal.wait_for("> " if kind == "dumb" else "tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     assert "\x1b]52" not in terminal.raw
 
 
@@ -215,5 +213,4 @@ def test_command_arguments_are_completed(
         terminal.press("/chats t", "\t", ENTER, ENTER)
         terminal.wait_for("Conversation tides (1 turn)")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tests.journeys.running import spawn
-from tests.journeys.terminal import ALT_ENTER, CTRL_C, CTRL_D, ENTER, Terminal
+from tests.journeys.terminal import ALT_ENTER, CTRL_C, ENTER, Terminal
 
 
 def at_terminal(home: Mapping[str, str], *words: str) -> Terminal:
@@ -30,8 +30,7 @@ def test_messages_of_several_lines_are_sent_and_answers_drawn_as_markdown(
         terminal.press("\x1b[200~pasted\ntwice\x1b[201~", ENTER)
         terminal.wait_for("Six.")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     assert "**noon**" not in terminal.shown
     shown = said(home)
     assert "user: one\ntwo\nthree\n" in shown
@@ -44,7 +43,7 @@ def test_ctrl_c_stops_answer_and_keeps_partial_text(home: Mapping[str, str], scr
         terminal.wait_for("tokens used")
         terminal.press("Go on", ENTER)
         terminal.wait_for("word word")
-        terminal.press(CTRL_C)
+        terminal.press_now(CTRL_C)
         terminal.wait_for("Stopped. The partial answer is saved")
         terminal.wait_for("tokens used")
         terminal.press(CTRL_C)
@@ -79,8 +78,7 @@ def test_commands_and_paths_are_completed_and_input_history_is_kept(
         terminal.press("\t", ENTER, " now", ENTER)
         terminal.wait_for("Yes.")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     assert "user: Read @plan.md now\n" in said(home)
     assert "+ plan.md\n" in said(home)
     history = tmp_path / "state" / "lamella" / "history"
@@ -115,8 +113,7 @@ def test_second_word_of_command_is_completed(home: Mapping[str, str], script: Ca
             terminal.press(CTRL_C)
             terminal.wait_for("Press Ctrl-D or type /quit to leave.")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
 
 
 def test_error_is_printed_and_prompt_returns(home: Mapping[str, str], script: Callable[..., str]) -> None:
@@ -126,8 +123,7 @@ def test_error_is_printed_and_prompt_returns(home: Mapping[str, str], script: Ca
         terminal.wait_for("error: The script has 0 lines")
         terminal.wait_for("hint: ")
         terminal.wait_for("no answer yet")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
 
 
 def test_control_sequences_of_model_are_not_sent_to_terminal(
@@ -138,8 +134,7 @@ def test_control_sequences_of_model_are_not_sent_to_terminal(
         terminal.press("Hello?", ENTER)
         terminal.wait_for("before \\x1b]0;owned\\x07 after")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
 
 
 def test_attachment_is_preloaded_while_user_types(home: Mapping[str, str], tmp_path: Path) -> None:
@@ -152,8 +147,7 @@ def test_attachment_is_preloaded_while_user_types(home: Mapping[str, str], tmp_p
         terminal.wait_for("tokens in")
         terminal.press("Sum up", ENTER)
         terminal.wait_for("of the last turn cached")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     (turn,) = json.loads(spawn("ledger", "talk", "--json", environment=home).out)["turns"]
     (call,) = turn["calls"]
     assert call["verdict"]["outcome"] == "first"
@@ -168,8 +162,7 @@ def test_demo_model_shows_progress_and_can_be_stopped(home: Mapping[str, str], t
         terminal.press(f"Sum up @{long} ", ENTER)
         terminal.wait_for("reading ")
         terminal.wait_for("tokens in")
-        terminal.press(CTRL_C)
+        terminal.press_now(CTRL_C)
         terminal.wait_for("Stopped before the answer started.")
         terminal.wait_for("no answer yet")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import spawn
-from tests.journeys.terminal import CTRL_D, ENTER, Terminal
+from tests.journeys.terminal import ENTER, Terminal
 from tests.waiting import wait_until
 
 import lamella
@@ -74,9 +74,8 @@ def test_status_line_warns_of_expired_cache_until_next_message(
         terminal.press("Go on.", ENTER)
         terminal.wait_for("Said.")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
+        assert terminal.end_chat() == 0
         assert LAPSED not in terminal.wait_for("Saved.")
-        assert terminal.wait_for_end() == 0
 
 
 def test_idle_chat_sends_keep_alive_if_configured(tmp_path: Path, home: Mapping[str, str]) -> None:
@@ -94,9 +93,8 @@ def test_idle_chat_sends_keep_alive_if_configured(tmp_path: Path, home: Mapping[
         # It is told with its price before it is done; that it was is in the ledger, and not on the screen.
         terminal.wait_for("; keep-alive in ")
         until(lambda: "keep_alive" in list_purposes(url))
-        terminal.press(CTRL_D)
+        assert terminal.end_chat() == 0
         terminal.wait_for("Saved.")
-        assert terminal.wait_for_end() == 0
     ledger = spawn("ledger", "garden", "--store", url, "--json", environment=home).out
     assert json.dumps(json.loads(ledger)).count('"keep_alive"') == 1
 

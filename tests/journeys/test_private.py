@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import spawn
-from tests.journeys.terminal import CTRL_D, ENTER, Terminal
+from tests.journeys.terminal import ENTER, Terminal
 
 import lamella
 
@@ -95,7 +95,6 @@ def test_input_history_is_private_in_existing_folder(home: Mapping[str, str], sc
         terminal.press("hi", ENTER)
         terminal.wait_for("One.")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     assert open_to_all(state) == {}
     assert open_to_all(Path(home["XDG_CONFIG_HOME"]) / "lamella") == {}

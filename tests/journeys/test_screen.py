@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import spawn
-from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
+from tests.journeys.terminal import CTRL_C, ENTER, Terminal
 
 WORD = re.compile(r"q\d+z")
 READ = re.compile(r"tokens in[^:\n]*: (\d+)%")
@@ -73,8 +73,7 @@ def ask(terminal: Terminal, answers: int) -> Iterator[None]:
         terminal.press("Go on", ENTER)
         yield
         terminal.wait_for("tokens used")
-    terminal.press(CTRL_D)
-    assert terminal.wait_for_end() == 0
+    assert terminal.end_chat() == 0
 
 
 @pytest.mark.parametrize("number", [6, pytest.param(24, marks=pytest.mark.long)])
@@ -105,7 +104,7 @@ def test_stopped_answer_is_shown_once_as_far_as_received(
         for number, _ in enumerate(ask(terminal, 4)):
             terminal.wait_for(f"q{10 + number * 7}z")
             time.sleep(number / 7)
-            terminal.press(CTRL_C)
+            terminal.press_now(CTRL_C)
             terminal.wait_for("Stopped. The partial answer is saved")
     kept = spawn("chats", "show", "talk", environment=home).out
     answers = [WORD.findall(part) for part in "\n".join(terminal.screen).split("Stopped.")[:4]]
@@ -131,8 +130,7 @@ def test_own_messages_wrap_between_words(home: Mapping[str, str], script: Callab
         terminal.wait_for("tokens used")
         terminal.press("/ledger what", ENTER)
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     shown = " ".join(" ".join(terminal.screen).split())
     assert "/help lists all commands." in shown
     assert "Enter sends. Alt-Enter, or a backslash before Enter, starts a new line." in shown
@@ -161,7 +159,7 @@ def test_dumb_terminal_shows_input_without_completion(
         terminal.wait_for("Two.")
         terminal.wait_for("tokens used")
         terminal.wait_for("\n> ")
-        terminal.press(CTRL_C)
+        terminal.press_now(CTRL_C)
         terminal.wait_for("Press Ctrl-D or type /quit to leave.")
         terminal.press("/quit", ENTER)
         assert terminal.wait_for_end() == 0
@@ -176,11 +174,10 @@ def test_ctrl_c_stops_demo_model_while_it_reads_prompt(home: Mapping[str, str], 
         terminal.wait_for("tokens used")
         terminal.press(f"Sum up @{long} ", ENTER)
         terminal.wait_for("tokens in")
-        terminal.press(CTRL_C)
+        terminal.press_now(CTRL_C)
         terminal.wait_for("Stopped before the answer started. The question is saved")
         terminal.wait_for("no answer yet")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     shares = [int(share) for share in READ.findall(terminal.shown)]
     assert shares
     assert max(shares) < 100, "it was read to the end all the same"

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.journeys.running import Ran, refusal, spawn, spawn_in
-from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
+from tests.journeys.terminal import CTRL_C, ENTER, Terminal
 
 import lamella
 from lamella.core.log.call import ModelCall
@@ -110,14 +111,30 @@ def test_ctrl_c_cancels_compaction_and_chat_continues(url: str, script: Script, 
         terminal.wait_for("tokens used")
         terminal.press("/compact 0.3", ENTER)
         # The summary takes more than a minute.
-        terminal.press_until(CTRL_C, "/compact was cancelled.")
+        terminal.wait_for("Ctrl-C cancels")
+        terminal.press_now(CTRL_C)
+        terminal.wait_for("/compact was cancelled.")
         terminal.wait_for("tokens used")
         terminal.press("/branches", ENTER)
         terminal.wait_for("*")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     with lamella.open(url) as engine:
         assert not engine.chat(CHAT).receipts()
+
+
+def test_repeated_ctrl_c_leaves_chat_open(url: str, script: Script, home: Mapping[str, str]) -> None:
+    model = script({"text": SUMMARY, "chunk": 1, "delay": 2}, "Still fine.")
+    seed(url, model, turns=10)
+    with Terminal(["chat", CHAT, "--model", model, "--store", url], home) as terminal:
+        terminal.press("/compact 0.3", ENTER)
+        terminal.wait_for("Ctrl-C cancels")
+        for _ in range(200):
+            terminal.press_now(CTRL_C)
+            time.sleep(0.005)
+        terminal.wait_for("/compact was cancelled.")
+        terminal.press("/branches", ENTER)
+        terminal.wait_for("*")
+        assert terminal.end_chat() == 0
 
 
 def test_compact_requests_summary_unless_plan_has_it(url: str, script: Script, home: Mapping[str, str]) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import refusal, run, spawn
-from tests.journeys.terminal import CTRL_C, CTRL_D, ENTER, Terminal
+from tests.journeys.terminal import CTRL_C, ENTER, Terminal
 
 NOTE = "<writeToFile>\n<path>beans.md</path>\n<content>\nSow in May.\n</content>\n</writeToFile>"
 ALL = [
@@ -93,14 +93,13 @@ def test_a_change_is_shown_and_written_after_a_yes(
         assert "\\x1b" not in terminal.shown
         # The answer is typed on the line of the question.
         assert terminal.screen[terminal.cursor_line].startswith("Write this to beans.md? [y/N]:")
-        terminal.press(key, *([] if key == CTRL_C else [ENTER]))
+        terminal.press_now(key, *([] if key == CTRL_C else [ENTER]))
         terminal.wait_for("beans.md was changed." if key == "y" else "the user said no")
         terminal.wait_for("tokens used")
         terminal.press("Thanks", ENTER)
         terminal.wait_for("Gladly.")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     assert (vault / "beans.md").read_text(encoding="utf-8") == text
 
 
@@ -110,11 +109,10 @@ def test_ctrl_c_at_consent_prompt_means_no(vault: Path, home: Mapping[str, str],
         for _ in range(8):
             terminal.press("@composer When to sow?", ENTER)
             terminal.wait_for("Write this to")
-            terminal.press(CTRL_C)
+            terminal.press_now(CTRL_C)
             terminal.wait_for("the user said no")
             terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     assert (vault / "beans.md").read_text(encoding="utf-8") == "Sow in April.\n"
 
 

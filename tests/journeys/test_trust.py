@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import COMMAND, SECONDS, Ran, refusal, spawn_in
-from tests.journeys.terminal import CTRL_D, ENTER, Terminal
+from tests.journeys.terminal import ENTER, Terminal
 from tests.unit.providers.secret_scanner.test_formats import MADE
 
 import lamella
@@ -377,27 +377,25 @@ def test_terminal_asks_for_trust_once(desk: Desk, script: Callable[..., str]) ->
     with Terminal(words, desk.environment, columns=WIDE, folder=desk.here) as terminal:
         terminal.wait_for(f"{desk.here}/lamella.toml names the store {url}, and you have not.")
         terminal.wait_for(f"Use {url} from now on? [y/N]")
-        terminal.press("n", ENTER)
+        terminal.press_now("n", ENTER)
         terminal.wait_for("If you trust it, run `lamella trust add store")
         assert terminal.wait_for_end() == 2
     assert not (desk.here / "chats.db").exists()
     with Terminal(words, desk.environment, columns=WIDE, folder=desk.here) as terminal:
         terminal.wait_for(f"Use {url} from now on? [y/N]")
-        terminal.press("y", ENTER)
+        terminal.press_now("y", ENTER)
         terminal.wait_for(f"Trusted. To undo: lamella trust remove store {url}")
         terminal.wait_for(f"Use {model} from now on? [y/N]")
-        terminal.press("y", ENTER)
+        terminal.press_now("y", ENTER)
         terminal.wait_for("tokens used")
         terminal.press("hi", ENTER)
         terminal.wait_for("One.")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     with Terminal(words, desk.environment, columns=WIDE, folder=desk.here) as terminal:
         terminal.wait_for("(1 turn)")
         terminal.wait_for("tokens used")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     assert "from now on" not in terminal.shown
 
 
@@ -409,7 +407,7 @@ def test_refused_trust_is_not_asked_again(desk: Desk, script: Callable[..., str]
     point_at(Desk(here=Path(desk.environment["HOME"]), environment=desk.environment), f"scripted:{other}")
     with Terminal(["chat", "plans"], desk.environment, columns=WIDE) as terminal:
         terminal.wait_for(f"The conversation names the model scripted:{other}, and you have not.")
-        terminal.press("n", ENTER)
+        terminal.press_now("n", ENTER)
         assert terminal.wait_for_end() == 2
     assert terminal.shown.count("from now on?") == 1
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.journeys.running import Ran, spawn
-from tests.journeys.terminal import CTRL_D, ENTER, Terminal
+from tests.journeys.terminal import ENTER, Terminal
 from tests.unit.pictures import png
 
 Talk = Callable[..., Ran]
@@ -110,8 +110,7 @@ def test_input_line_lists_attachments(home: Mapping[str, str], script: Callable[
         terminal.press("Read @plan.md now", ENTER)
         terminal.wait_for("Yes.")
         terminal.wait_for("[plan.md] >")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
 
 
 def test_status_shows_last_of_many_attachments_and_line_ranges(talk: Talk, notes: Path) -> None:
@@ -149,8 +148,7 @@ def test_line_below_prompt_is_never_truncated(
         terminal.wait_for("is not")
         terminal.wait_for("+a-note-with-a-long-name.md")
         last = [line for line in terminal.screen if line.endswith("+a-note-with-a-long-name.md")]
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
     assert last
 
 
@@ -204,8 +202,7 @@ def test_attached_names_are_completed(home: Mapping[str, str], script: Callable[
         terminal.press("\t", ENTER, ENTER)
         terminal.wait_for("map.png is removed from the prompt with the next message.")
         terminal.wait_for("[plan.md] >")
-        terminal.press(CTRL_D)
-        assert terminal.wait_for_end() == 0
+        assert terminal.end_chat() == 0
 
 
 def test_names_detached_by_failed_message_are_not_detached_again(

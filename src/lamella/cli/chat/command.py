@@ -135,21 +135,20 @@ def _make_input(session: ChatSession, runner: asyncio.Runner) -> Input:
 
 def _run_chat_loop(session: ChatSession, source: Input, *, is_interactive: bool, can_redraw: bool) -> None:
     while True:
-        session.start_keep_alive()
         try:
+            session.start_keep_alive()
             line = source.read()
-        except KeyboardInterrupt:
-            if not is_interactive:
-                raise
-            print_text("Press Ctrl-D or type /quit to leave.", err=True)
-            continue
-        session.stop_keep_alive()
-        if line is None:
-            return
-        try:
+            session.stop_keep_alive()
+            if line is None:
+                return
             _handle_line(session, line, can_redraw=can_redraw)
         except ExitChat:
             return
+        except KeyboardInterrupt:
+            # Also one that comes just before or after what a command or an answer handles itself.
+            if not is_interactive:
+                raise
+            print_text("Press Ctrl-D or type /quit to leave.", err=True)
 
 
 def _handle_line(session: ChatSession, line: str, *, can_redraw: bool) -> None:

@@ -51,6 +51,9 @@ def compact_conversation(session: ChatSession, rest: str) -> None:
     # Read before compacting, which ends an unanswered question.
     unanswered_question = find_unanswered_question(session.conversation_log.turns())
     range_, share = _parse_range(rest)
+    if session.is_interactive:
+        # A summary may take minutes.
+        print_text("Compacting; Ctrl-C cancels.", err=True)
     planned = session.conversation_log.plan(_parse_share(share), since=range_.since, until=range_.until)
     print_plan_warnings(planned)
     if planned.receipt is None:

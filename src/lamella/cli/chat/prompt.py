@@ -14,6 +14,7 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from lamella.cli.chat.input import CONTINUATION, PROMPT, ArgumentCompleter, complete_input
+from lamella.cli.interrupts import ignore_interrupts
 from lamella.cli.output import escape_line, get_terminal_width, wrap_line
 from lamella.files import make_private_folder, restrict_file
 from lamella.wiring import AttachmentResolver
@@ -81,7 +82,9 @@ class PromptInput:
         """Return the next message, or None on Ctrl-D."""
         self._attachments_text, self._status_text = self._status.get_attachments(), self._status.get_status()
         try:
-            return self._runner.run(self._session.prompt_async())
+            # The editor reads Ctrl-C as a key. As a signal, it would come while the editor starts or ends.
+            with ignore_interrupts():
+                return self._runner.run(self._session.prompt_async())
         except EOFError:
             return None
         except _PromptInterrupt as stopped:

@@ -18,6 +18,7 @@ from lamella.cli.chat.opening import OpenedConversation, get_unanswered_turn, pr
 from lamella.cli.chat.output import Output, show_events
 from lamella.cli.chat.status import describe_stop_reason, format_status, print_layers_and_cache
 from lamella.cli.errors import SlashCommandHints, failure_to_json, print_failure
+from lamella.cli.interrupts import ignore_interrupts
 from lamella.cli.ledger_tables import format_cache_expiry
 from lamella.cli.mentions import resolve_active_note, resolve_mentions
 from lamella.cli.output import escape_line, print_text
@@ -192,7 +193,7 @@ class ChatSession:
     """A chat session with one conversation at a time.
 
     Pending attachments and commands are stored in the conversation, not here. ``failed`` says that the last message
-    got no answer. ``by_hand`` says that a user types: then prompts can be processed ahead, and Ctrl-C stops an answer
+    got no answer. ``is_interactive`` says that a user types: then prompts can be processed ahead, and Ctrl-C stops an answer
     but not the session.
     """
 
@@ -225,6 +226,11 @@ class ChatSession:
     @property
     def opened_conversation(self) -> OpenedConversation:
         return self._opened
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether a user types at a terminal."""
+        return self._is_interactive
 
     @property
     def conversation_log(self) -> Conversation:
@@ -328,8 +334,9 @@ class ChatSession:
         """
         if not self._is_interactive:
             raise KeyboardInterrupt
-        self.conversation_log.reload()
-        print_text(f"{command} was cancelled.", err=True)
+        with ignore_interrupts():
+            self.conversation_log.reload()
+            print_text(f"{command} was cancelled.", err=True)
 
     def start_warmup(self) -> None:
         """Let a local model process the next message's attachments ahead, if it can do that."""
