@@ -88,7 +88,7 @@ def test_each_tool_round_extends_the_previous_request(movements: list[PrefixChan
         assert after.messages[: len(before.messages)] == before.messages
 
 
-def test_each_result_of_a_search_ends_with_the_question_and_no_other_does() -> None:
+def test_search_results_end_with_question_and_others_do_not() -> None:
     def read_note(path: str) -> str:
         """Reads a note."""
         return f"All of {path}."
@@ -109,7 +109,7 @@ def test_long_question_is_truncated_when_repeated() -> None:
     assert found.endswith("…")
 
 
-def test_a_search_with_mostly_the_same_words_is_answered_without_running() -> None:
+def test_search_with_mostly_same_words_is_answered_without_running() -> None:
     shared_table = Shelf()
     searches = call("when were beans sown"), call("Beans sown: when"), call("when were beans sown", folder="old/")
     conversation = open_chat(Speaker(*searches, "In May."))

@@ -44,7 +44,7 @@ def test_active_note_snapshot_is_active_only_in_its_turn(converse: type[Watched]
     assert all(text in turn.messages[-1].text for turn in (active, plain))
 
 
-def test_a_picture_attached_and_embedded_is_sent_once(converse: type[Watched], tmp_path: Path) -> None:
+def test_image_attached_and_embedded_is_sent_once(converse: type[Watched], tmp_path: Path) -> None:
     (tmp_path / "plan.png").write_bytes(png(5, 5))
     note = ActiveNote(path="a.md", text="![[plan.png]] ![[plan.png|50]]")
     turn = converse(vault=tmp_path).ask("q", attach=[note, Image(path="plan.png")])

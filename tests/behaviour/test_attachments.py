@@ -139,7 +139,7 @@ def test_reattached_selection_is_reference_by_own_id(converse: type[Watched], la
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_the_same_note_attached_twice_in_a_turn_is_sent_once(converse: type[Watched], layout: str) -> None:
+def test_same_note_attached_twice_in_a_turn_is_sent_once(converse: type[Watched], layout: str) -> None:
     turn = converse(layout=layout).ask("q", attach=[Note(path="a.md", text="A"), Note(path="./a.md", text="A")])
     assert attached(turn) == [("a.md", "full")]
     assert turn.envelope.warnings == ()
@@ -152,7 +152,7 @@ def test_last_of_two_texts_of_one_note_is_used_with_warning(converse: type[Watch
 
 
 @pytest.mark.parametrize("order", [0, 1])
-def test_a_note_attached_also_as_the_active_note_is_the_active_note(converse: type[Watched], order: int) -> None:
+def test_note_attached_also_as_the_active_note_is_the_active_note(converse: type[Watched], order: int) -> None:
     both = [Note(path="a.md", text="A"), ActiveNote(path="a.md", text="A")]
     turn = converse().ask("q", attach=both[::-1] if order else both)
     assert turn.messages[-1].text.startswith("<active_note>\n")
@@ -203,7 +203,7 @@ def test_tool_results_are_sent_in_their_turn_with_their_calls(converse: type[Wat
     assert turn.messages[-1].text.count("<tool_result>") == 2
 
 
-def test_a_picture_is_counted_in_l3_and_in_the_total(converse: type[Watched]) -> None:
+def test_image_is_counted_in_l3_and_in_the_total(converse: type[Watched]) -> None:
     with_picture = converse(model="openai:gpt-5").ask("q", attach=[Image(data=png(512, 512))])
     without = converse(model="openai:gpt-5").ask("q")
     assert with_picture.tokens.total - without.tokens.total == 210

@@ -13,7 +13,7 @@ def asked(limit: int) -> Conversation:
     return Conversation(window=limit + 100, reserve=100, system="Be brief.")
 
 
-def test_a_request_above_warn_is_sent_with_a_warning_that_has_the_numbers() -> None:
+def test_request_above_warn_is_sent_with_a_warning_that_has_the_numbers() -> None:
     total = asked(10_000).ask("word " * 300).tokens.total
     turn = asked(int(total / 0.65)).ask("word " * 300)
     (warning,) = turn.envelope.warnings
@@ -21,7 +21,7 @@ def test_a_request_above_warn_is_sent_with_a_warning_that_has_the_numbers() -> N
     assert "65%" in warning
 
 
-def test_a_request_at_or_below_warn_has_no_warning() -> None:
+def test_request_at_or_below_warn_has_no_warning() -> None:
     total = asked(10_000).ask("word " * 300).tokens.total
     assert asked(int(total / 0.55)).ask("word " * 300).envelope.warnings == ()
 

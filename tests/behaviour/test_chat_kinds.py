@@ -87,7 +87,7 @@ def test_functions_keep_code_and_context(tmp_path: Path, kept: str | None) -> No
 
 
 @KEPT
-def test_a_codebase_is_still_there_for_the_questions_after(tmp_path: Path, kept: str | None) -> None:
+def test_codebase_is_still_there_for_the_questions_after(tmp_path: Path, kept: str | None) -> None:
     tab = Tab(tmp_path, "water_beds does", "it says wet", kept=kept)
     tab.ask("Who waters?", isCodebaseAnalysis=True, codebase=FILES)
     tab.ask("What does it say?")
@@ -117,7 +117,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @KEPT
 @pytest.mark.usefixtures("small")
-def test_a_long_conversation_is_pruned_in_the_prompt_and_never_in_the_history(tmp_path: Path, kept: str | None) -> None:
+def test_long_conversation_is_pruned_in_the_prompt_and_never_in_the_history(tmp_path: Path, kept: str | None) -> None:
     words = [f"Answer {number}. " + "Beans. " * 130 for number in range(12)]
     tab = Tab(tmp_path, *words, kept=kept)
     tab.messages = [{"role": "system", "content": "Be terse."}]

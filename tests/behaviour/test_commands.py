@@ -73,7 +73,7 @@ def test_transcript_keeps_selection_and_rereads_notes(vault: Path) -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " "])
-def test_a_blank_name_is_not_everything(vault: Path, blank: str) -> None:
+def test_blank_name_is_not_everything(vault: Path, blank: str) -> None:
     with lamella.open("memory:", vault=vault) as engine:
         conversation = begin(engine)
         conversation.attach(Note(path="a.md"))

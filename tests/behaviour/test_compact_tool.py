@@ -97,7 +97,7 @@ def test_compact_tool_reports_nothing_to_compact() -> None:
 
 
 @pytest.mark.parametrize("runner", ["agent", "project"])
-def test_runners_with_tools_have_both(runner: str, tmp_path: object) -> None:
+def test_runners_with_tools_offer_recall_and_compact(runner: str, tmp_path: object) -> None:
     provider = ScriptedProvider(ScriptedReply(text="Fine."))
     with lamella.open("memory:", model="scripted:x", provider=provider, vault=str(tmp_path)) as engine:
         conversation = engine.chat("demo", runner=runner)

@@ -63,7 +63,7 @@ def test_exact_terms_accompany_summary() -> None:
     assert "src/module0.py" in turn.messages[-1].text
 
 
-def test_at_most_three_parts_are_summarised_at_a_time() -> None:
+def test_at_most_three_parts_are_summarized_at_a_time() -> None:
     summarizer = Counting()
     chat(summarizer, reads=1_000).ask("What?", attach=[Note(path="long.md", text=LONG)])
     assert len(summarizer.asked) > 3
@@ -92,7 +92,7 @@ def test_selections_pins_and_short_notes_are_not_summarized() -> None:
     assert forms(turn)["long.md"] is ArtifactForm.SUMMARY
 
 
-def test_the_same_text_is_summarised_once() -> None:
+def test_same_text_is_summarized_once() -> None:
     summarizer = Counting()
     talk = chat(summarizer)
     talk.ask("What?", attach=[Note(path="long.md", text=LONG)])

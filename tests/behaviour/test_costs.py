@@ -54,7 +54,7 @@ def test_reads_writes_and_the_rest_add_up_to_the_total(converse: type[Watched]) 
             assert sum(use(turn)) == turn.tokens.total
 
 
-def test_the_clock_expires_the_cache_and_moves_no_byte(converse: type[Watched]) -> None:
+def test_clock_expires_the_cache_and_moves_no_byte(converse: type[Watched]) -> None:
     chat = converse(model=OPUS, layout="in_place")
     for minutes, hit in ((0, False), (4, True), (10, False), (14, True)):
         turn = chat.ask("q", attach=[Note(path="a.md", text=TEXT)], at=NOON + timedelta(minutes=minutes))
@@ -141,7 +141,7 @@ def test_predictions_are_the_same_after_a_conversation_is_opened_again(layout: s
     assert predictions[0] == predictions[1]
 
 
-def test_in_the_first_turn_everyone_pays_the_same_for_input() -> None:
+def test_first_turn_costs_same_input_as_naive() -> None:
     turn = Conversation(model="openai:gpt-5").ask("q", attach=[Note(path="a.md", text=TEXT)])
     assert turn.cost is not None
     assert turn.cost.amount == turn.cost.naive == turn.cost.limit

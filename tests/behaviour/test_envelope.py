@@ -34,14 +34,14 @@ def test_envelope_has_version_ids_and_five_layers(converse: type[Watched]) -> No
     assert tuple(layer.id for layer in envelope.layers) == LAYER_ORDER
 
 
-def test_an_empty_turn_still_has_five_layers() -> None:
+def test_empty_turn_still_has_five_layers() -> None:
     envelope = Conversation().ask("").envelope
     assert [layer.text for layer in envelope.layers] == [""] * 5
     assert [layer.hash for layer in envelope.layers] == [EMPTY] * 5
     assert envelope.prefix_hash == EMPTY
 
 
-def test_an_envelope_cannot_be_changed() -> None:
+def test_envelope_cannot_be_changed() -> None:
     envelope = Conversation().ask("hi").envelope
     with pytest.raises(AttributeError):
         envelope.epoch = 7  # type: ignore[misc]
@@ -50,7 +50,7 @@ def test_an_envelope_cannot_be_changed() -> None:
 
 
 @PROMOTES
-def test_the_prefix_hash_is_that_of_the_system_message(converse: type[Watched]) -> None:
+def test_prefix_hash_is_hash_of_system_message(converse: type[Watched]) -> None:
     envelope = second_turn(converse)
     assert envelope.prefix_hash == digest(envelope.messages[0].text)
 
@@ -71,7 +71,7 @@ def test_segment_hash_is_hash_of_its_content(converse: type[Watched]) -> None:
 
 
 @PROMOTES
-def test_the_text_is_the_layers_in_order(converse: type[Watched]) -> None:
+def test_text_is_the_layers_in_order(converse: type[Watched]) -> None:
     envelope = second_turn(converse)
     position = 0
     for layer in envelope.layers:
@@ -79,7 +79,7 @@ def test_the_text_is_the_layers_in_order(converse: type[Watched]) -> None:
     assert position == len(envelope.text)
 
 
-def test_the_hash_of_the_whole_changes_with_any_layer() -> None:
+def test_hash_of_the_whole_changes_with_any_layer() -> None:
     asks = [
         Conversation().ask("hi"),
         Conversation(system="B.").ask("hi"),
@@ -114,7 +114,7 @@ def test_in_place_each_segment_has_its_place(converse: type[Watched]) -> None:
 @pytest.mark.layout("library")
 @PROMOTES
 @pytest.mark.parametrize("model", ["openai:gpt-5", None])
-def test_the_total_is_counted_on_the_rendered_messages(converse: type[Watched], model: str | None) -> None:
+def test_total_is_counted_on_the_rendered_messages(converse: type[Watched], model: str | None) -> None:
     chat = converse(model=model, system="B.")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -124,7 +124,7 @@ def test_the_total_is_counted_on_the_rendered_messages(converse: type[Watched], 
     assert turn.tokens.total == content + per_message * len(turn.messages) + per_request
 
 
-def test_tool_definitions_and_pictures_are_counted() -> None:
+def test_tool_definitions_and_images_are_counted() -> None:
     plain = Conversation(model="openai:gpt-5").ask("q").tokens
     tools = Conversation(model="openai:gpt-5").ask("q", tools=[Tool(name="search")]).tokens
     picture = Conversation(model="openai:gpt-5").ask("q", attach=[Image(data=png(100, 100))]).tokens
@@ -140,6 +140,6 @@ def test_tokens_outside_layers_are_overhead(converse: type[Watched]) -> None:
     )
 
 
-def test_the_same_turn_gives_the_same_envelope_twice(converse: type[Watched]) -> None:
+def test_same_turn_gives_the_same_envelope_twice(converse: type[Watched]) -> None:
     one, other = (second_turn(converse, layout="in_place") for _ in range(2))
     assert one == other

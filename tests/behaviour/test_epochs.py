@@ -135,7 +135,7 @@ def test_drop_takes_effect_in_its_turn_without_handle(converse: type[Watched]) -
 
 
 @PROMOTES
-def test_a_dropped_artifact_attached_again_is_new_at_the_end(converse: type[Watched]) -> None:
+def test_dropped_artifact_attached_again_is_new_at_the_end(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A"), Note(path="b.md", text="B")])
     chat.reply("r")
@@ -184,7 +184,7 @@ def test_pinned_artifact_is_not_dropped_with_warning(converse: type[Watched]) ->
 
 
 @PROMOTES
-def test_a_pin_lasts_until_the_artifact_is_attached_with_another_policy(converse: type[Watched]) -> None:
+def test_pin_lasts_until_the_artifact_is_attached_with_another_policy(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A", policy="pin")])
     chat.reply("r")
@@ -274,7 +274,7 @@ def test_snapshot_follows_again_when_reattached_to_follow(converse: type[Watched
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_the_library_remembers_first_seen_order_through_updates_and_references(converse: type[Watched]) -> None:
+def test_library_remembers_first_seen_order_through_updates_and_references(converse: type[Watched]) -> None:
     chat = converse()
     for names in ("ab", "ca", "b", "dc"):
         chat.ask("q", attach=[Note(path=f"{name}.md", text=f"{name} {names}") for name in names])

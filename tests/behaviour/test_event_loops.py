@@ -94,7 +94,7 @@ def test_store_calls_do_not_run_on_loop_thread(store: WatchedStore) -> None:
     assert [name for name, thread in store.calls if thread is threading.main_thread()] == []
 
 
-def test_a_store_in_a_file_is_opened_and_closed_elsewhere_too() -> None:
+def test_store_file_is_opened_and_closed_in_thread() -> None:
     async def open_and_close() -> None:
         async with lamella.open("sqlite://", model="scripted:x", provider=ScriptedProvider("At noon.")) as engine:
             assert await read_out((await engine.conversation("tides")).send("When?")) == "At noon."
@@ -184,7 +184,7 @@ def test_partial_answer_is_saved_before_cancellation_returns(store: WatchedStore
     assert LONG.text.startswith(reply)
 
 
-def test_an_answer_that_is_being_written_when_the_engine_closes_is_written(store: WatchedStore) -> None:
+def test_answer_being_written_at_close_is_written(store: WatchedStore) -> None:
     async def talk() -> None:
         async with make_engine(store, "At noon.") as engine:
             conversation = await engine.conversation("tides")

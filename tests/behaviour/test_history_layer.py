@@ -73,7 +73,7 @@ def test_library_layout_drops_tool_result_after_its_turn_but_keeps_call(
     assert f"recall {stub.id}." in turn.messages[0].text
 
 
-def test_a_turn_without_a_reply_gets_the_empty_one(converse: type[Watched]) -> None:
+def test_turn_without_a_reply_gets_the_empty_one(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one")
     turn = chat.ask("two")

@@ -41,7 +41,7 @@ def strip(turn: BuiltTurn) -> str:
 
 
 @pytest.mark.layout("library")
-def test_the_oldest_hidden_turns_are_summarised_and_the_newest_outlined() -> None:
+def test_oldest_hidden_turns_are_summarized_and_the_newest_outlined() -> None:
     text = strip(talk(Retelling("They went through the files."), 13))
     assert "They went through the files." in text
     assert "Question 0 " not in text

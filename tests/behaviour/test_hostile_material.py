@@ -138,7 +138,7 @@ def test_order_repeated_in_answer_writes_nothing(world: tuple[Path, str]) -> Non
     assert (vault / "diary.md").read_text(encoding="utf-8") == "mine\n"
 
 
-def test_a_note_that_is_attached_gives_no_orders_either(world: tuple[Path, str]) -> None:
+def test_attached_note_gives_no_orders_either(world: tuple[Path, str]) -> None:
     vault, _ = world
     asked: list[NoteChange] = []
     requests, _ = talk(vault, f"It says:\n{ORDER}", "Nothing.", asked=asked)

@@ -13,7 +13,7 @@ def broken(envelope: Envelope, before: Envelope | None = None) -> list[str]:
     return [law.name for law, _ in iter_violations(envelope, before=None if before is None else before.prompt)]
 
 
-def test_a_selection_of_another_conversation_is_not_lost_in_this_one(converse: type[Watched]) -> None:
+def test_selection_of_other_conversation_is_not_missed(converse: type[Watched]) -> None:
     selected = [Selection(path="a.md", text="Word for word.")]
     there = converse(conversation_key="there", layout="in_place").ask("one", attach=selected).envelope
     here = converse(conversation_key="here", layout="in_place").ask("one").envelope

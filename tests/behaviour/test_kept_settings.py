@@ -98,7 +98,7 @@ def test_step_after_setting_change_sends_the_same_after_reopen(
 
 
 @pytest.mark.parametrize("plan", _PLANS, ids="-".join)
-def test_a_change_need_not_be_saved_to_apply_after_the_next_step(plan: Sequence[str]) -> None:
+def test_change_need_not_be_saved_to_apply_after_the_next_step(plan: Sequence[str]) -> None:
     changed = _CHANGES["both"]
     turn = _play(plan, changed, _NEW, reopened=False, saved=False)
     assert turn.envelope.model == _NEW
@@ -118,7 +118,7 @@ def test_unsaved_changes_are_written_with_added_turns(*, reopened: bool) -> None
 
 
 @pytest.mark.parametrize("reopened", [False, True])
-def test_the_first_added_turn_has_the_settings_that_were_saved(*, reopened: bool) -> None:
+def test_first_added_turn_has_the_settings_that_were_saved(*, reopened: bool) -> None:
     with lamella.open("memory:") as engine:
         conversation = engine.chat(_NAME, model=_OLD)
         conversation.set(system="You are kind.", instructions="Count slowly.", model=_NEW)

@@ -81,7 +81,7 @@ def test_preview_mode_outlines_long_notes_only(converse: type[Watched]) -> None:
 @pytest.mark.layout("library")
 @PROMOTES
 @pytest.mark.parametrize(("length", "form"), [(5_000, "full"), (5_001, "preview")])
-def test_the_outline_begins_above_five_thousand_characters(converse: type[Watched], length: int, form: str) -> None:
+def test_outline_begins_above_five_thousand_characters(converse: type[Watched], length: int, form: str) -> None:
     chat = converse(carry_forward="preview")
     chat.ask("one", attach=[Note(path="a.md", text="x" * length)])
     chat.reply("r")
@@ -104,7 +104,7 @@ def test_text_that_cannot_be_refetched_is_never_previewed(converse: type[Watched
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_pinned_note_is_never_previewed(converse: type[Watched]) -> None:
+def test_pinned_note_is_never_previewed(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     chat.ask("one", attach=[Note(path="a.md", text=LONG, policy="pin")])
     chat.reply("r")
@@ -113,7 +113,7 @@ def test_a_pinned_note_is_never_previewed(converse: type[Watched]) -> None:
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_note_pinned_later_is_in_full_again(converse: type[Watched]) -> None:
+def test_note_pinned_later_is_in_full_again(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     chat.ask("one", attach=[Note(path="a.md", text=LONG)])
     chat.reply("r")
@@ -196,7 +196,7 @@ def test_pasted_image_is_replaced_by_its_size(converse: type[Watched]) -> None:
 
 @pytest.mark.layout("library")
 @pytest.mark.moves_prefix(reason="the note leaves the library when it gets a picture")
-def test_a_note_that_gets_a_picture_leaves_a_handle_in_the_library(converse: type[Watched]) -> None:
+def test_note_that_gains_image_leaves_handle_in_library(converse: type[Watched]) -> None:
     chat = converse(image_notes="handle")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")

@@ -114,7 +114,7 @@ def measure(scan: Callable[[str], object], text: str) -> float:
 
 
 @pytest.mark.parametrize("name", SCANNERS)
-def test_time_is_linear_in_the_text(name: str) -> None:
+def test_scan_time_is_linear_in_text(name: str) -> None:
     scan = SCANNERS[name]
     small = dict(make_texts(SIZE))
     for text in small.values():

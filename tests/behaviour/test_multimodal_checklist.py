@@ -106,7 +106,7 @@ def test_image_urls_in_note_are_fetched_if_fetcher_is_set() -> None:
     assert ([image.media_type for image in note.images], reader.warnings) == (["image/jpeg"], [])
 
 
-def test_pasted_data_uris_are_sent_as_pictures_and_not_as_letters(converse: type[Watched], vault: Path) -> None:
+def test_pasted_data_uris_are_sent_as_images_not_text(converse: type[Watched], vault: Path) -> None:
     turn = ask(converse, write(vault, f"![pasted]({PASTED})"), ActiveNote(path="note.md"))
     assert pictures(turn) == [[png(7, 5)]]
     assert PASTED not in sent(turn)

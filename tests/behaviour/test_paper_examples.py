@@ -10,7 +10,7 @@ from lamella.core.values import replace
 AT_STAGE_8, AT_STAGE_10 = 7, 9
 
 
-def test_the_profile_has_the_thresholds_of_the_examples() -> None:
+def test_profile_has_the_thresholds_of_the_examples() -> None:
     assert (PAPER.window, PAPER.reserve) == (WINDOW, 0)
     assert (PAPER.warn, PAPER.target, PAPER.trigger, PAPER.hard) == (0.60, 0.849, 0.85, 0.95)
     assert list(RULES.config.steps) == ["chitchat", "oldest_stages", "summary", "recent_stages", "expendable"]
@@ -65,7 +65,7 @@ def test_at_92_percent_acknowledgements_and_the_two_oldest_stages_go() -> None:
     assert sent.count("- Penentuan Topik (Topic Definition): what was decided for topik") == 1
 
 
-def test_the_first_stage_alone_is_not_enough_at_92_percent() -> None:
+def test_first_stage_alone_is_not_enough_at_92_percent() -> None:
     short = [51 + 10 * n for n in range(12)]
     ranges = {(1, 18): 3_050, (19, 34): 4_050}
     story = write(220, 117_800, short=short, yes=acknowledgement(236), ranges=ranges, done=AT_STAGE_10)

@@ -268,7 +268,7 @@ def test_p3_without_model_and_candidates_nothing_changes() -> None:
     assert general(2, 200).plan(goal=50).receipt is None
 
 
-def test_p3_differs_the_same_turns_are_summarised_once_and_not_with_every_request() -> None:
+def test_p3_differs_the_same_turns_are_summarized_once_and_not_with_every_request() -> None:
     story = general(10, 400)
     goal = story.tokens() - 300
     receipt = summarised(story, "- all about u and a", goal=goal)

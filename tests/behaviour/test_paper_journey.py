@@ -167,7 +167,7 @@ def test_active_stage_loses_only_acknowledgements_and_summarized_turns(paper: Pa
     assert "summary" in {step for step, _ in paper.taken}
 
 
-def test_the_finished_paper_has_each_source_once(paper: Paper) -> None:
+def test_finished_paper_has_each_source_once(paper: Paper) -> None:
     text = paper.chat.export_work()
     assert text.startswith("# Kopi, Kafein, dan Tidur\n")
     assert text.count("https://s.org/1") == 1

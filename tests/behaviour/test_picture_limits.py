@@ -100,7 +100,7 @@ def test_window_full_of_images_makes_space_for_next(converse: type[Watched]) -> 
         chat.reply("r")
 
 
-def test_a_note_does_not_decide_how_much_is_read(converse: type[Watched], tmp_path: Path) -> None:
+def test_note_does_not_control_how_much_is_read(converse: type[Watched], tmp_path: Path) -> None:
     (tmp_path / "x.png").write_bytes(png(2, 2))
     many = " ".join(f"![[{number}.png]]" for number in range(300))
     (tmp_path / "n.md").write_text(f"![[x.png]] {many}", encoding="utf-8")

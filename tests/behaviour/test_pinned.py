@@ -119,7 +119,7 @@ def test_undoing_a_compaction_leaves_the_pin() -> None:
     assert SECRET in texts(conversation.ask("And now?"))
 
 
-def test_messages_under_another_parent_are_pinned_under_their_new_ids() -> None:
+def test_messages_under_other_parent_are_pinned_under_new_ids() -> None:
     conversation = make_chat(InMemoryStore(), window=8_000, reserve=0)
     conversation.ask("Hello?")
     conversation.reply("Hello.")
@@ -159,7 +159,7 @@ def test_edited_question_keeps_its_pins() -> None:
     assert SECRET in texts(conversation.ask("And now?"))
 
 
-def test_a_copy_under_another_name_has_the_pin() -> None:
+def test_copied_conversation_keeps_pin() -> None:
     store = InMemoryStore()
     backend = make_backend(store)
     conversation = Conversation.open(backend, "chat", {"window": 8_000, "reserve": 0})
@@ -171,7 +171,7 @@ def test_a_copy_under_another_name_has_the_pin() -> None:
     assert SECRET in texts(copy.ask("And now?"))
 
 
-def test_a_transcript_names_the_turn_and_replays_to_the_same() -> None:
+def test_transcript_names_pinned_turn_and_replays_the_same() -> None:
     conversation = make_chat(InMemoryStore(), window=2_400, reserve=0)
     fill(conversation, 3)
     pin_first(conversation)

@@ -32,7 +32,7 @@ def talked(turns: int = 20, *, window: int = 4_000, **given: object) -> Conversa
     return chat
 
 
-def test_a_plan_is_committed_once() -> None:
+def test_plan_is_committed_once() -> None:
     chat = talked()
     planned = chat.plan(0.2)
     chat.commit(planned)

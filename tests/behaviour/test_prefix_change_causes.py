@@ -35,7 +35,7 @@ def test_in_place_compaction_of_update_is_named_as_cause(converse: type[Watched]
 
 
 @pytest.mark.moves_prefix(reason="a library takes every note in, and a compaction moves the prefix")
-def test_in_a_library_the_update_would_have_moved_the_prefix_without_a_compaction(converse: type[Watched]) -> None:
+def test_library_update_would_have_moved_prefix_without_compaction(converse: type[Watched]) -> None:
     chat = updated(converse, "library")
     assert chat.compact(to=0.01) is not None
     movement = chat.ask("And now?").prefix_change.prefix_change

@@ -60,7 +60,7 @@ def test_current_question_survives_any_limit_it_fits() -> None:
         assert envelope.tokens.total <= 0.95 * window
 
 
-def test_turns_with_code_outlive_talk_of_their_age() -> None:
+def test_turns_with_code_outlast_text_of_same_age() -> None:
     story = talked(*((f"Question {n}?", CODE if n % 2 else PROSE) for n in range(12)), ("Last?", "Yes."))
     assert gone(story, 170) == [0, 2, 4, 6]
 
@@ -116,7 +116,7 @@ def test_setup_is_kept_by_pin_not_by_position() -> None:
     assert "Read this first." not in story.sent()
 
 
-def test_answers_go_before_any_question_and_then_both_together() -> None:
+def test_answers_are_removed_before_questions_then_both() -> None:
     story = talked(*((f"Question {n}?", PROSE) for n in range(12)))
     taken = removed(story.plan(goal=story.tokens() - 400).receipt, "expendable")
     assert list(taken) == story.path[1 : 2 * len(taken) : 2]

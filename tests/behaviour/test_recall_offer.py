@@ -43,7 +43,7 @@ def test_recall_is_offered_after_removal(tmp_path: Path, runner: str) -> None:
     assert offered(speaker) == [[], ["recall"], ["recall"], ["recall"]]
 
 
-def test_recall_is_offered_beside_the_tools_that_are_run_here() -> None:
+def test_recall_is_offered_beside_python_tools() -> None:
     def weather(city: str) -> str:
         """Look up the weather."""
         return f"Rain in {city}."

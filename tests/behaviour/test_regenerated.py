@@ -40,7 +40,7 @@ def talk(*, reopens: bool) -> tuple[list[ModelCall], list[str]]:
     return asyncio.run(talking())
 
 
-def test_a_regenerated_call_is_predicted_priced_and_judged() -> None:
+def test_regenerated_call_is_predicted_priced_and_judged() -> None:
     for reopens in (False, True):
         calls, causes = talk(reopens=reopens)
         again = calls[-1]

@@ -28,7 +28,7 @@ def test_overrides_win_over_the_file() -> None:
     assert turn.envelope.layout == "in_place"
 
 
-def test_the_vault_is_relative_to_the_transcript(tmp_path: Path) -> None:
+def test_vault_is_relative_to_the_transcript(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.md").write_text("A text", encoding="utf-8")
     turns = [{"user": "q", "attach": [{"kind": "note", "path": "a.md"}]}]
@@ -55,7 +55,7 @@ def test_turns_are_built_one_at_a_time() -> None:
         next(turns)
 
 
-def test_the_first_turns_system_may_add_to_the_files() -> None:
+def test_first_turns_system_may_add_to_the_files() -> None:
     first, second = replay(
         system={"base": "B."},
         turns=[{"user": "a", "system": {"memory": "M."}}, {"user": "b", "system": {"memory": ""}}],

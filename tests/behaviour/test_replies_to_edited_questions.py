@@ -88,7 +88,7 @@ def test_question_moved_up_keeps_its_settings(scribe: Scribe) -> None:
 
 
 @pytest.mark.parametrize(("followed", "model"), [(False, "b"), (True, "a")])
-def test_the_same_answer_by_another_model_is_that_models_unless_something_followed(
+def test_equal_answer_of_other_model_is_attributed_to_it_unless_continued(
     scribe: Scribe, *, followed: bool, model: str
 ) -> None:
     question, one, two = ask_two(scribe)

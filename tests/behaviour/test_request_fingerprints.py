@@ -82,7 +82,7 @@ def test_compacted_share_is_recorded() -> None:
     assert kept.compacted == turn.envelope.prompt.preamble.removed_messages > 0
 
 
-def test_after_an_upgrade_that_renders_otherwise_the_renderer_is_the_cause() -> None:
+def test_renderer_is_cause_after_upgrade_with_other_output() -> None:
     store = InMemoryStore()
     talk(store)
 

@@ -82,7 +82,7 @@ def test_dismissed_rule_candidate_is_not_listed(layout: str) -> None:
         assert conversation.rules()[-1].text == WISH, "said again, it is a candidate again"
 
 
-def test_of_two_directives_that_contradict_both_stay_in_their_order() -> None:
+def test_contradictory_directives_are_both_kept_in_order() -> None:
     engine, conversation = open_chat()
     with engine:
         say(conversation, f"Always answer in English. {LONG[:300]}")
@@ -94,7 +94,7 @@ def test_of_two_directives_that_contradict_both_stay_in_their_order() -> None:
         assert "still hold" not in sent
 
 
-def test_undo_forks_and_branches_know_rules() -> None:
+def test_rules_survive_undo_forks_and_branches() -> None:
     engine, conversation = open_chat()
     with engine:
         say(conversation, "Hello?")
@@ -169,7 +169,7 @@ def test_transcript_includes_rules() -> None:
         ]
 
 
-def test_a_conversation_in_memory_has_rules() -> None:
+def test_conversation_in_memory_has_rules() -> None:
     chat = Conversation(window=6_000, reserve=500)
     say(chat, WISH)
     chat.add_rule(RULE)
@@ -207,7 +207,7 @@ def test_rule_is_in_system_prompt_until_removed() -> None:
         assert "user_rules" not in say(conversation, "Well?")
 
 
-def test_a_confirmed_candidate_is_a_rule() -> None:
+def test_confirmed_candidate_is_a_rule() -> None:
     engine, conversation = open_chat()
     with engine:
         say(conversation, f"Thanks. {WISH}")

@@ -45,7 +45,7 @@ def test_old_results_of_running_turn_become_handles_except_last_two_rounds() -> 
     assert chat.recall("Page 0")[0].passage.text == read_page(0)
 
 
-def test_a_running_turn_with_stubs_is_sent_the_same_after_a_reload() -> None:
+def test_running_turn_with_stubs_is_sent_the_same_after_a_reload() -> None:
     calls = [ScriptedReply(text="", calls=(ToolCall(id=f"c{n}", name="look", arguments="{}"),)) for n in range(7)]
     engine = lamella.open("memory:", model="scripted:x", provider=ScriptedProvider(*calls))
     settings = {"layout": "in_place", "window": 8_000, "reserve": 500}

@@ -107,7 +107,7 @@ def with_other_hash(url: str, other: str) -> None:
     target.close()
 
 
-def test_a_request_with_another_hash_fails_every_check(
+def test_request_with_another_hash_fails_every_check(
     url: str, sent: list[list[dict[str, object]]], tmp_path: Path
 ) -> None:
     other = f"sqlite:///{tmp_path / 'other.db'}"

@@ -158,7 +158,7 @@ def test_undo_then_compaction_names_compaction_as_cause() -> None:
     assert str(make_chat(store).ask("And now?").prefix_change.prefix_change) == "compacted(expendable)"
 
 
-def test_a_turn_that_was_sent_can_be_answered_whatever_the_window_is_now() -> None:
+def test_sent_turn_can_be_answered_after_window_shrinks() -> None:
     store = InMemoryStore()
     conversation = make_chat(store, window=20_000)
     conversation.ask("word " * 5_000)
@@ -202,7 +202,7 @@ def test_reopened_turn_is_stopped_at_its_position() -> None:
     assert (conversation.receipts(), make_chat(store).receipts()) == ((), ())
 
 
-def test_calls_that_wait_are_not_given_up_for_a_compaction() -> None:
+def test_pending_calls_survive_compaction() -> None:
     conversation = make_chat()
     talk(conversation, 6)
     conversation.ask("Look?", tools=[Tool(name="look", description="Looks.", parameters={"type": "object"})])

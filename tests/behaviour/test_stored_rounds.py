@@ -94,7 +94,7 @@ def test_provider_reply_tokens_count_in_budget_and_ledger_while_sent() -> None:
     assert tooled.chat.ask(TurnRequest(text="Fold it.", fold=True)).tokens.total < 400
 
 
-def test_thoughts_alone_make_a_turn_too_large() -> None:
+def test_reasoning_alone_can_make_turn_too_large() -> None:
     chat = Conversation.open(make_backend(InMemoryStore()), "chat", {"window": 600, "reserve": 100})
     chat.ask(TurnRequest(text="What is there?"))
     calls = (ToolCall(id="a", name="look", arguments="{}"),)
@@ -168,7 +168,7 @@ def test_tool_result_can_be_erased_by_id() -> None:
     assert list(conversations.verify_erased("chat")) == []
 
 
-def test_the_line_of_an_erased_result_names_the_id_that_the_result_had() -> None:
+def test_line_of_erased_result_names_its_id() -> None:
     lines = []
     for erases in (False, True):
         tooled = Tooled(killed=True, layout="library")

@@ -67,7 +67,7 @@ def play(moods: Sequence[str | None], layout: str, history: str, *, reopens: boo
 
 
 @pytest.mark.parametrize(("moods", "layout", "history"), list(list_cases()))
-def test_live_and_reopened_send_the_same_bytes_whatever_the_summariser_did(
+def test_live_and_reopened_send_same_bytes_after_any_summarizer_result(
     moods: Sequence[str | None], layout: str, history: str
 ) -> None:
     live, reopened = (play(moods, layout, history, reopens=reopens) for reopens in (False, True))

@@ -19,7 +19,7 @@ def test_system_parts_are_sent_in_fixed_order(converse: type[Watched]) -> None:
     ]
 
 
-def test_an_empty_part_leaves_no_gap(converse: type[Watched]) -> None:
+def test_empty_part_leaves_no_gap(converse: type[Watched]) -> None:
     turn = converse(system={"base": "B.", "project": "", "memory": "M."}).ask("hi")
     assert turn.messages[0].text == "B.\n\nM."
 
@@ -56,7 +56,7 @@ def test_system_part_given_again_unchanged_moves_nothing(converse: type[Watched]
 
 
 @pytest.mark.moves_prefix(reason="L1 is emptied")
-def test_a_part_can_be_emptied(converse: type[Watched]) -> None:
+def test_part_can_be_emptied(converse: type[Watched]) -> None:
     chat = converse(system="B.")
     chat.ask("one")
     chat.reply("r")

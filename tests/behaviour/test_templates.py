@@ -62,7 +62,7 @@ def test_active_note_template_uses_attached_active_note(converse: type[Watched])
     assert turn.messages[-1].text.count("<active_note>") == 1
 
 
-def test_an_empty_pair_of_braces_is_the_selection(converse: type[Watched]) -> None:
+def test_empty_pair_of_braces_is_the_selection(converse: type[Watched]) -> None:
     turn = converse().ask("Translate {}", attach=[Selection(path="a.md", text="chosen")])
     ((name, form),) = attached(turn)
     assert form == "full"
@@ -125,7 +125,7 @@ def test_attached_note_wins_over_vault_in_template(converse: type[Watched], vaul
     assert "the spec text" not in sent(turn)
 
 
-def test_without_a_vault_a_link_can_mean_a_note_of_an_earlier_turn(converse: type[Watched]) -> None:
+def test_link_without_vault_can_mean_note_of_earlier_turn(converse: type[Watched]) -> None:
     chat = converse(layout="in_place")
     chat.ask("one", attach=[Note(path="docs/a.md", text="A")])
     chat.reply("r")
@@ -150,7 +150,7 @@ def test_artifact_records_how_it_was_attached(vault: Path) -> None:
     assert [artifact.source.via for artifact in drawn.artifacts] == ["template", "template:docs", "template:docs"]
 
 
-def test_instructions_draw_in_the_text_of_a_note(converse: type[Watched], vault: Path) -> None:
+def test_instructions_include_text_of_note(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault, system={"base": "B.", "instructions": "Obey {[[Spec]]}."}).ask("hi")
     assert "Obey <note_context>\n" in turn.messages[0].text
     assert "the spec text" in turn.messages[0].text
@@ -159,7 +159,7 @@ def test_instructions_draw_in_the_text_of_a_note(converse: type[Watched], vault:
 
 @INSTRUCTED
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_changed_note_in_the_instructions_is_a_changed_instruction(
+def test_changed_note_in_the_instructions_is_a_changed_instruction(
     converse: type[Watched], vault: Path, layout: str
 ) -> None:
     chat = converse(vault=vault, layout=layout, system={"instructions": "Obey {[[Spec]]}.", "memory": "M."})

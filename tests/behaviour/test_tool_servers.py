@@ -49,7 +49,7 @@ def test_server_answers_calls_and_changed_tool_list_waits(tmp_path: Path, tools_
     assert any("called look" in message.text for message in provider.requests[1].messages)
 
 
-def test_a_plain_question_starts_no_server(tmp_path: Path, tools_file: Path) -> None:
+def test_plain_question_starts_no_server(tmp_path: Path, tools_file: Path) -> None:
     tools_file.unlink()
 
     async def talk() -> str:

@@ -12,7 +12,7 @@ def test_turns_are_numbered_from_one(converse: type[Watched]) -> None:
     assert [chat.ask("q").number for _ in range(3)] == [1, 2, 3]
 
 
-def test_a_reply_before_any_question_is_an_error(converse: type[Watched]) -> None:
+def test_reply_before_any_question_is_an_error(converse: type[Watched]) -> None:
     with pytest.raises(InvalidOperationError, match="no open turn") as caught:
         converse().reply("r")
     assert caught.value.code == "bad_call"
@@ -27,7 +27,7 @@ def test_second_reply_is_error_and_first_is_kept(converse: type[Watched]) -> Non
     assert [message.text for message in chat.ask("two").messages] == ["one", "first", "two"]
 
 
-def test_a_turn_that_failed_leaves_no_trace(converse: type[Watched]) -> None:
+def test_turn_that_failed_leaves_no_trace(converse: type[Watched]) -> None:
     chat = converse(system={"base": "B."}, layout="in_place")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -42,7 +42,7 @@ def test_a_turn_that_failed_leaves_no_trace(converse: type[Watched]) -> None:
     assert turn.envelope.layers[2].segments[0].form == "reference"
 
 
-def test_a_failed_turn_does_not_answer_the_open_one(converse: type[Watched]) -> None:
+def test_failed_turn_does_not_answer_the_open_one(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one")
     with pytest.raises(LamellaError):

@@ -45,7 +45,7 @@ def test_question_answered_by_two_models_continues_with_branch_model(layout: str
 
 
 @pytest.mark.parametrize("reopened", [False, True])
-def test_regenerate_asks_the_model_that_was_set_since(tmp_path: Path, *, reopened: bool) -> None:
+def test_regenerate_uses_model_set_since(tmp_path: Path, *, reopened: bool) -> None:
     url = f"sqlite:///{tmp_path / 'chats.db'}"
     with lamella.open(url) as engine:
         conversation = engine.chat("sums", model="anthropic:claude-opus-5-5")

@@ -42,7 +42,7 @@ def test_edit_without_earlier_changes_keeps_bytes_before_it(deed: str) -> None:
     assert played.messages == last.messages
 
 
-def test_an_edit_of_a_question_that_folds_folds_again() -> None:
+def test_edit_of_folding_question_folds_again() -> None:
     store = InMemoryStore()
     conversation = make_chat(store, layout="in_place")
     for number in (1, 2):

@@ -11,7 +11,7 @@ PROMOTES = pytest.mark.moves_prefix(reason="the note goes into the library")
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_the_system_message_is_l1_then_the_heading_then_the_library(converse: type[Watched]) -> None:
+def test_system_message_is_l1_then_the_heading_then_the_library(converse: type[Watched]) -> None:
     chat = converse(system={"base": "Base.", "memory": "Memory."})
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("r")
@@ -25,7 +25,7 @@ def test_the_system_message_is_l1_then_the_heading_then_the_library(converse: ty
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_an_empty_l1_still_sends_the_library(converse: type[Watched]) -> None:
+def test_empty_l1_still_sends_the_library(converse: type[Watched]) -> None:
     chat = converse()
     assert [message.role for message in chat.ask("one", attach=[Note(path="a.md", text="A")]).messages] == ["user"]
     chat.reply("r")
@@ -47,7 +47,7 @@ def test_user_message_without_attachments_is_typed_text(converse: type[Watched],
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_the_user_message_is_tool_results_references_new_artifacts_label_question(converse: type[Watched]) -> None:
+def test_user_message_is_tool_results_references_new_artifacts_label_question(converse: type[Watched]) -> None:
     chat = converse()
     chat.ask("one", attach=[Note(path="a.md", text="A"), Url(url="https://e.org", text="E")])
     chat.reply("r")
@@ -63,7 +63,7 @@ def test_the_user_message_is_tool_results_references_new_artifacts_label_questio
     assert "https://e.org" not in text
 
 
-def test_a_picture_alone_adds_a_part_and_no_text(converse: type[Watched]) -> None:
+def test_image_alone_adds_a_part_and_no_text(converse: type[Watched]) -> None:
     message = converse().ask("what is this?", attach=[Image(data=png(2, 2))]).messages[-1]
     assert message.text == "what is this?"
     assert [image.media_type for image in message.images] == ["image/png"]

@@ -62,7 +62,7 @@ def test_detach_applies_before_attach_in_same_turn(converse: type[Watched]) -> N
 
 
 @BOTH
-def test_a_note_that_changed_on_disk_is_noticed_and_sent(converse: type[Watched], layout: str, vault: Path) -> None:
+def test_note_that_changed_on_disk_is_noticed_and_sent(converse: type[Watched], layout: str, vault: Path) -> None:
     chat = converse(layout=layout, attachments="sticky", vault=vault)
     chat.ask("one", attach=[Note(path="a.md"), Note(path="b.md")])
     chat.reply("r")
@@ -133,7 +133,7 @@ def test_changed_selected_lines_stay_as_sent_with_warning(converse: type[Watched
     assert chat.ask("gone").envelope.warnings == ()
 
 
-def test_a_selection_within_a_line_is_looked_for_there(converse: type[Watched], vault: Path) -> None:
+def test_selection_within_line_is_searched_in_that_line(converse: type[Watched], vault: Path) -> None:
     chat = converse(layout="in_place", attachments="sticky", vault=vault)
     (vault / "a.py").write_text("Low tide is at noon.\n")
     chat.ask("one", attach=[Selection(path="a.py", lines=(1, 1), text="tide is")])

@@ -36,7 +36,7 @@ EXPORTS = [
 LOADED = "import json, sys, lamella.attach; print(json.dumps(sorted(sys.modules)))"
 
 
-def test_the_public_names_are_pinned() -> None:
+def test_public_names_are_pinned() -> None:
     assert lamella.attach.__all__ == EXPORTS
     assert [name for name in EXPORTS if not hasattr(lamella.attach, name)] == []
 

@@ -41,7 +41,7 @@ def test_python_of_page_runs_and_prints_its_output(path: Path) -> None:
         assert is_as_printed(told, printed), f"the page shows:\n{told}\nand this was printed:\n{printed}"
 
 
-def test_the_readme_shows_commands_and_python_with_their_output() -> None:
+def test_readme_shows_commands_and_python_with_their_output() -> None:
     found = list(blocks(README.read_text(encoding="utf-8")))
     lines = [command.line for block in found if block.language == "console" for command in commands(block.body)]
     assert DEMO in lines
@@ -67,7 +67,7 @@ def _leads_somewhere(page: Path, target: str) -> bool:
 
 
 @pytest.mark.parametrize("path", PAGES, ids=shown)
-def test_every_file_of_ours_that_a_page_names_is_there(path: Path) -> None:
+def test_files_named_in_pages_exist(path: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     named = re.findall(r"`(?:src/lamella/)?([a-z_]+/[\w/]+\.py)`", text)
     assert sorted(name for name in named if not ((ROOT / name).exists() or (SRC / name).exists())) == []
@@ -110,7 +110,7 @@ def test_rewriting_page_inserts_current_output() -> None:
     assert rewrite(told) == told
 
 
-def test_a_broken_link_is_found() -> None:
+def test_broken_link_is_found() -> None:
     assert _leads_somewhere(README, "Makefile")
     assert not _leads_somewhere(README, "docs/nowhere.md")
     assert not _leads_somewhere(README, "docs/architecture.md#no-such-heading")

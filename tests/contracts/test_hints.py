@@ -122,7 +122,7 @@ def test_cli_and_server_errors_name_no_python_call() -> None:
     assert found(PYTHONIC, in_interface=True) == {}
 
 
-def test_no_error_reuses_a_hint_that_was_worded_for_one_interface() -> None:
+def test_hint_worded_for_one_interface_is_not_reused() -> None:
     worded = [
         f"{path.relative_to(SRC).as_posix()}:{call.lineno}"
         for path in python_files("src")

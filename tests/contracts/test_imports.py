@@ -84,7 +84,7 @@ print(json.dumps({"seen": seen, "modules": sorted(sys.modules), "path": sys.path
 HEAVY = {"genai_prices", "httpx2", "rich", "typer"}
 
 
-def test_the_public_names_are_pinned() -> None:
+def test_public_names_are_pinned() -> None:
     assert lamella.__all__ == EXPORTS
     # What a method gives, takes or raises can be named by whoever calls it, without a look into private rooms.
     assert len(lamella.__all__) <= 60
@@ -100,7 +100,7 @@ def test_dir_lists_public_names_without_importing_them() -> None:
     assert done.stderr.endswith("AttributeError: module 'lamella' has no attribute 'Nobody'\n")
 
 
-def test_the_version_is_the_one_in_the_changelog() -> None:
+def test_version_is_the_one_in_the_changelog() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## [{lamella.__version__}]" in changelog
 

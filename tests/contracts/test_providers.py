@@ -39,7 +39,7 @@ def test_provider_names_appear_only_in_providers_package() -> None:
     assert [f"{shown(path)}:{name}" for path in outside for name in find_names(tree(path))] == []
 
 
-def test_names_of_providers_are_recognised() -> None:
+def test_names_of_providers_are_recognized() -> None:
     named = """
 from lamella.providers.gemini import GeminiProvider
 def ask_openai(claude=None):

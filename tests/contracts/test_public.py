@@ -115,7 +115,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("module", PINNED)
-def test_the_names_of_a_public_module_are_pinned_and_there(module: str) -> None:
+def test_names_of_a_public_module_are_pinned_and_there(module: str) -> None:
     found = import_module(module)
     assert found.__all__ == PINNED[module]
     assert [name for name in found.__all__ if not hasattr(found, name)] == []
@@ -169,12 +169,12 @@ def test_pages_and_examples_import_public_modules_only() -> None:
     assert sorted({f"{shown(path)}: {name}" for path, code in found for name in find_private(code)}) == []
 
 
-def test_private_imports_are_recognised() -> None:
+def test_private_imports_are_recognized() -> None:
     code = "import lamella\nimport lamella.core.log\nfrom lamella.ports import Store\nfrom lamella.testing import X\n"
     assert list(find_private(code)) == ["lamella.core.log", "lamella.ports"]
 
 
-def test_the_public_modules_are_files_at_the_top() -> None:
+def test_public_modules_are_files_at_the_top() -> None:
     there = {f"lamella.{path.stem}" for path in SRC.glob("*.py")} | {
         f"lamella.{path.parent.name}" for path in SRC.glob("*/__init__.py")
     }

@@ -41,7 +41,7 @@ def _is_meaningless(path: Path) -> bool:
     return any(word in BANNED_NAMES or word.rstrip("0123456789").endswith("_v") for word in words)
 
 
-def test_meaningless_module_names_are_recognised() -> None:
+def test_meaningless_module_names_are_recognized() -> None:
     assert _is_meaningless(ROOT / "src/lamella/core/utils.py")
     assert _is_meaningless(ROOT / "src/lamella/helpers/text.py")
     assert _is_meaningless(ROOT / "src/lamella/core/prompt/envelope_v2.py")
@@ -106,7 +106,7 @@ def _is_pure(module: str) -> bool:
     )
 
 
-def test_side_effects_are_recognised() -> None:
+def test_side_effects_are_recognized() -> None:
     reaching = """
 import os
 from pathlib import Path
@@ -177,7 +177,7 @@ def _names_layout(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value in {one.value for one in LayoutMode}
 
 
-def test_a_layout_name_is_recognised() -> None:
+def test_layout_name_is_recognized() -> None:
     given = {"LayoutMode.AUTO": True, "'in_place'": True, "layout": False, "before.layout": False, "'full'": False}
     assert {one: _names_layout(ast.parse(one, mode="eval").body) for one in given} == given
 

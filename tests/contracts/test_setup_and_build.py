@@ -134,7 +134,7 @@ def test_setup_installs_only_from_locks() -> None:
     assert "--no-deps --no-build-isolation --editable ." in installs[2]
 
 
-def test_the_build_machine_runs_make_test() -> None:
+def test_build_machine_runs_make_test() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     lines = script.read_text(encoding="utf-8").splitlines()

@@ -50,7 +50,7 @@ def test_tests_are_not_skipped_and_use_no_patches() -> None:
     assert [f"{shown(path)}:{excuse}" for path in python_files("tests") for excuse in find_excuses(tree(path))] == []
 
 
-def test_excuses_are_recognised() -> None:
+def test_excuses_are_recognized() -> None:
     excuses = """
 import unittest.mock
 from unittest.mock import patch

@@ -6,7 +6,7 @@ from tests.golden.cases import CONVERSATIONS, EXPECTED, OUTPUTS, Case, every_cas
 
 @pytest.mark.parametrize("case", list(every_case()), ids=str)
 @pytest.mark.parametrize("ending", list(OUTPUTS))
-def test_replay_prints_the_same_bytes_as_ever(case: Case, ending: str) -> None:
+def test_replay_matches_golden_bytes(case: Case, ending: str) -> None:
     assert run_case(case, OUTPUTS[ending]).encode() == case.expected(ending).read_bytes()
 
 

@@ -14,7 +14,7 @@ GROWING_IN_PLACE = pytest.mark.parametrize("layout", [pytest.param("library", ma
 
 
 @GROWING_IN_PLACE
-def test_pages_tabs_and_videos_are_sent_once_and_referred_to_after_that(replayed: Replay, layout: str) -> None:
+def test_pages_tabs_and_videos_are_sent_once_then_referenced(replayed: Replay, layout: str) -> None:
     turns = replayed("web", layout, "full")
     assert [turn.forms("L3_TURN") for turn in turns] == [
         [(PAGE, "full")],
@@ -61,9 +61,7 @@ def test_note_is_sent_once_with_embeds_and_canvas_as_text(replayed: Replay, layo
 @MOVES
 @EACH_LAYOUT
 @pytest.mark.parametrize("carry_forward", CARRY_FORWARD)
-def test_documents_of_the_vault_are_read_once_and_referred_to_after_that(
-    replayed: Replay, layout: str, carry_forward: str
-) -> None:
+def test_vault_documents_are_read_once_then_referenced(replayed: Replay, layout: str, carry_forward: str) -> None:
     turns = replayed("documents", layout, carry_forward)
     tides, plan, fees, talk = (f"bay/{name}" for name in ("tides.pdf", "plan.docx", "fees.xlsx", "talk.pptx"))
     assert [turn.forms("L3_TURN") for turn in turns] == [
@@ -91,7 +89,7 @@ def test_results_belong_to_their_turn_and_calls_have_theirs(replayed: Replay, la
 
 
 @GROWING_IN_PLACE
-def test_pictures_go_with_their_turn_and_never_into_the_library(replayed: Replay, layout: str) -> None:
+def test_images_go_with_their_turn_and_never_into_the_library(replayed: Replay, layout: str) -> None:
     turns = replayed("pictures", layout, "full")
     assert all(turn.forms("L2_PREVIOUS") == [] for turn in turns)
     assert [turn.kinds("L3_TURN") for turn in turns] == [["image"], ["image"] * 2, []]

@@ -61,7 +61,7 @@ def test_l4_has_typed_text_and_replies_only(replayed: Replay, layout: str, carry
 
 
 @EACH_MODE
-def test_the_library_is_cumulative_in_first_seen_order(replayed: Replay, layout: str, carry_forward: str) -> None:
+def test_library_is_cumulative_in_first_seen_order(replayed: Replay, layout: str, carry_forward: str) -> None:
     turns = replayed("walkthrough", layout, carry_forward)
     ids = [[name for name, _ in turn.forms("L2_PREVIOUS")] for turn in turns]
     assert ids == [[], [SPEC], [SPEC, API]]

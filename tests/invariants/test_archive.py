@@ -219,7 +219,7 @@ def _trimmed(text: str) -> str:
 
 @archived
 @given(kept_plans(turns=2), st.integers(0, 2**32))
-def test_a_damaged_archive_is_refused_or_read_and_never_crashes(kept: Kept, seed: int) -> None:
+def test_damaged_archive_is_refused_or_read_and_never_crashes(kept: Kept, seed: int) -> None:
     random = Random(seed)
     with TemporaryDirectory() as folder:
         _, store = _played(kept, Path(folder))

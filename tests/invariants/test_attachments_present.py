@@ -88,7 +88,7 @@ def test_request_has_only_attached_blocks(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_a_pinned_artifact_is_never_dropped_or_shrunk(plan: Plan) -> None:
+def test_pinned_artifact_is_never_dropped_or_shrunk(plan: Plan) -> None:
     pinned: dict[str, Fact] = {}
     for seen in play(plan):
         blocks = find_blocks(seen.turn.messages)
@@ -122,7 +122,7 @@ def test_fold_shrinks_long_note_unless_pinned(layout: str, policy: str | None, p
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_pinned_note_is_not_dropped_and_one_unpinned_is(layout: str) -> None:
+def test_pinned_note_is_not_dropped_and_one_unpinned_is(layout: str) -> None:
     pinned, unpinned = Attach(thing=0, policy="pin"), Attach(thing=0, policy="follow")
     steps = (Step(attach=(pinned,)), Step(attach=(Attach(thing=0),)), Step(drop=(0,)))
     turns = play(Plan(things=(LONG_NOTE,), steps=(*steps, Step(attach=(unpinned,)), Step(drop=(0,))), layout=layout))
@@ -142,7 +142,7 @@ def test_snapshot_keeps_text_until_it_follows_again(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_attached_again_an_outline_is_restored_to_the_whole_text(layout: str) -> None:
+def test_reattached_outline_is_restored_to_full_text(layout: str) -> None:
     steps = (Step(attach=(Attach(thing=0),)), Step(fold=True), Step(attach=(Attach(thing=0),)), Step())
     turns = play(Plan(things=(LONG_NOTE,), steps=steps, layout=layout, carry_forward="preview"))
     parts = [[block.part for block in find_blocks(seen.turn.messages)["a.md"]] for seen in turns]

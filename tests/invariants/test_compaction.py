@@ -26,7 +26,7 @@ OF_ARTIFACTS = (CompactionStepName.PREVIEW, CompactionStepName.HANDLE, Compactio
 
 @TRIED
 @given(tight=tight_plans())
-def test_every_request_is_at_or_under_the_hard_threshold_or_a_typed_error(tight: Tight) -> None:
+def test_request_fits_hard_threshold_or_raises_typed_error(tight: Tight) -> None:
     with tight_player(tight) as player:
         for seen in player.walk():
             assert seen.turn.tokens.total <= 0.95 * player.window
@@ -197,7 +197,7 @@ def test_compaction_keeps_question_of_each_tool_result(tight: Tight) -> None:
 
 @TRIED
 @given(tight=tight_plans())
-def test_bytes_that_a_compaction_moved_name_the_step(tight: Tight) -> None:
+def test_compaction_names_step_that_moved_bytes(tight: Tight) -> None:
     with tight_player(tight) as player:
         for seen in player.walk():
             receipt, prefix = seen.turn.compaction, seen.turn.prefix_change

@@ -73,7 +73,7 @@ def test_same_summary_is_requested_once_per_turn(tight: Tight) -> None:
 
 @TRIED
 @given(tight=tight_plans(turns=4))
-def test_the_same_turns_are_summarised_once(tight: Tight) -> None:
+def test_same_turns_are_summarized_once(tight: Tight) -> None:
     texts = [
         "\ue000".join(message.text for message in messages)
         for _, asked in play(tight, ScriptedTurn())
@@ -85,7 +85,7 @@ def test_the_same_turns_are_summarised_once(tight: Tight) -> None:
 
 @TRIED
 @given(tight=tight_plans(turns=4))
-def test_a_request_for_a_summary_begins_with_all_that_was_sent_last(tight: Tight) -> None:
+def test_summary_request_extends_last_request(tight: Tight) -> None:
     before: list[dict[str, object]] = []
     for turn, asked in play(tight, ScriptedTurn()):
         for messages in asked:

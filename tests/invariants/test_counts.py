@@ -82,7 +82,7 @@ def test_overhead_is_chat_format_and_text_outside_layers(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans(models=False))
-def test_only_headings_references_pictures_and_older_stubs_are_outside_of_segments(
+def test_only_headings_references_images_and_old_handles_are_outside_segments(
     plan: Plan,
 ) -> None:
     for seen in play(plan):

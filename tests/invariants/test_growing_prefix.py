@@ -28,7 +28,7 @@ def test_within_an_epoch_each_request_starts_with_all_of_the_one_before(plan: Pl
 
 @TRIED
 @given(plan=plans(layout="in_place"))
-def test_an_epoch_begins_exactly_when_the_prefix_has_to_move(plan: Plan) -> None:
+def test_epoch_begins_exactly_when_prefix_must_move(plan: Plan) -> None:
     for seen in play(plan):
         if seen.before is not None:
             assert (seen.envelope.epoch == seen.before.epoch + 1) == seen.expected.begins_epoch
@@ -55,7 +55,7 @@ def test_truncated_request_violates_growing_prefix() -> None:
     assert broken_laws(cut, before=first.envelope) == ["growing_prefix"]
 
 
-def test_a_new_epoch_may_change_anything() -> None:
+def test_new_epoch_may_change_anything() -> None:
     first, second = turns("in_place")
     cut = replace(second.envelope, messages=second.messages[:1], prompt=replace(second.envelope.prompt, epoch=1))
     assert broken_laws(cut, before=first.envelope) == []

@@ -23,7 +23,7 @@ def hashed(text: str) -> str:
 
 @TRIED
 @given(plan=plans())
-def test_the_hashes_of_layers_prefix_and_whole_can_be_computed_again(plan: Plan) -> None:
+def test_hashes_of_layers_prefix_and_whole_can_be_computed_again(plan: Plan) -> None:
     for seen in play(plan):
         envelope = seen.envelope
         assert [layer.hash for layer in envelope.layers] == [hashed(layer.text) for layer in envelope.layers]

@@ -61,7 +61,7 @@ def test_playing_twice_gives_same_bytes(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans(turns=5))
-def test_a_turn_that_cannot_be_built_leaves_no_trace(plan: Plan) -> None:
+def test_turn_that_cannot_be_built_leaves_no_trace(plan: Plan) -> None:
     undisturbed = [sent(seen.turn) for seen in play(plan)]
     with TemporaryDirectory() as folder:
         disturbed = [sent(seen.turn) for seen in Stumbling(plan, Path(folder)).play().seen]
@@ -88,7 +88,7 @@ class Stumbling(Player):
 
 @TRIED
 @given(plan=plans(turns=4))
-def test_no_rendered_byte_and_no_envelope_hash_depends_on_the_conversations_name(plan: Plan) -> None:
+def test_rendered_bytes_and_hashes_do_not_depend_on_conversation_name(plan: Plan) -> None:
     named = play(plan)
     with TemporaryDirectory() as folder:
         renamed = Player(plan, Path(folder), conversation="another").play().seen

@@ -25,7 +25,7 @@ def test_every_envelope_has_five_layers_in_order(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_a_request_is_the_system_then_each_exchange_then_the_question(plan: Plan) -> None:
+def test_request_is_the_system_then_each_exchange_then_the_question(plan: Plan) -> None:
     for seen in play(plan):
         roles = [message.role.value for message in seen.turn.messages]
         talk = ["user", "assistant"] * len(seen.expected.earlier) + ["user"]
@@ -56,7 +56,7 @@ def system_text(seen: Seen) -> str:
 
 @TRIED
 @given(plan=plans())
-def test_the_last_message_is_tools_then_references_then_new_artifacts_then_the_question(plan: Plan) -> None:
+def test_last_message_is_tools_then_references_then_new_artifacts_then_the_question(plan: Plan) -> None:
     for seen in play(plan):
         shown = [segment for segment in segments_of(seen.envelope, LayerId.L3) if segment.text]
         tools = [s.text for s in shown if s.kind == "tool" and s.form is not ArtifactForm.REFERENCE]

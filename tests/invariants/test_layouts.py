@@ -30,7 +30,7 @@ def test_layouts_agree_on_the_librarys_ids_order_and_hashes(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans(layout="library", turns=5))
-def test_layouts_agree_on_the_talk_the_question_and_the_system(plan: Plan) -> None:
+def test_layouts_agree_on_messages_question_and_system(plan: Plan) -> None:
     for library, in_place in both(plan):
         for layer in (0, 4):
             assert library.envelope.layers[layer].text == in_place.envelope.layers[layer].text
@@ -43,7 +43,7 @@ def test_layouts_agree_on_the_talk_the_question_and_the_system(plan: Plan) -> No
 
 @TRIED
 @given(plan=plans(layout="library", turns=5))
-def test_a_model_can_read_the_same_texts_in_either_layout(plan: Plan) -> None:
+def test_model_can_read_the_same_texts_in_either_layout(plan: Plan) -> None:
     full = replace(plan, carry_forward="full")
     for library, in_place in both(full):
         texts = [

@@ -89,7 +89,7 @@ def test_every_image_is_sent_or_named(
 @given(
     STEPS, st.sampled_from(("turn", "sticky")), st.sampled_from((BELOW_MINIMUM, ABOVE_MINIMUM)), st.sampled_from(MODELS)
 )
-def test_no_prefix_change_of_pictures_is_unexplained(
+def test_no_prefix_change_of_images_is_unexplained(
     layout: str, steps: list[Step], attachments: str, system: str, model: str
 ) -> None:
     for turn, _ in play(steps, layout=layout, attachments=attachments, system=system, model=model):

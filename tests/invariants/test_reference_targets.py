@@ -33,7 +33,7 @@ def test_referenced_text_is_readable_above(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_a_reference_line_names_the_id_that_the_block_above_names(plan: Plan) -> None:
+def test_reference_line_names_the_id_that_the_block_above_names(plan: Plan) -> None:
     for seen in play(plan):
         lines = seen.turn.messages[-1].text.split("\n")
         for segment in segments_of(seen.envelope, LayerId.L3):

@@ -104,7 +104,7 @@ def test_conversation_with_rounds_replays_to_same_state(asked_under: TurnSetting
 
 @TRIED
 @given(terms, talks, st.integers(0, 400))
-def test_whatever_is_compacted_calls_and_results_stay_together(
+def test_calls_and_results_stay_together_after_any_compaction(
     asked_under: TurnSettings, talk: list[Turn], goal: int
 ) -> None:
     story = Story(terms=asked_under)

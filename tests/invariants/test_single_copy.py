@@ -40,7 +40,7 @@ def test_end_marker_of_each_text_is_found_once(plan: Plan) -> None:
 
 @TRIED
 @given(plan=plans())
-def test_a_picture_is_sent_once(plan: Plan) -> None:
+def test_image_is_sent_once(plan: Plan) -> None:
     for seen in play(plan):
         pictures = [image.data for message in seen.turn.messages for image in message.images]
         assert len(pictures) == len(set(pictures))

@@ -22,7 +22,7 @@ _lines = st.lists(st.sampled_from(_LINES), max_size=60).map("\n".join)
 
 @TRIED
 @given(old=_lines, new=_lines)
-def test_a_diff_applied_to_the_older_text_gives_the_newer(old: str, new: str) -> None:
+def test_diff_applied_to_the_older_text_gives_the_newer(old: str, new: str) -> None:
     padding = "\n".join(f"line {n}" for n in range(200))
     for before, after in ((old + padding, new + padding), (padding + old, padding + new)):
         diff = build_diff(before, after)

@@ -63,7 +63,7 @@ def test_missing_selection_violates_verbatim() -> None:
     assert broken_laws(lost, before=first.envelope) == ["verbatim"]
 
 
-def test_a_selection_that_was_dropped_may_vanish() -> None:
+def test_dropped_selection_may_disappear() -> None:
     first, second = turns("library")
     picked = [s.id for s in segments_of(second.envelope, LayerId.L2) if not s.recoverable]
     left = [s for s in segments_of(second.envelope, LayerId.L2) if s.recoverable]

@@ -118,7 +118,7 @@ def sent(turn: Turn) -> list[object]:
 
 @LAYOUTS
 @TALKS
-def test_the_next_turn_after_export_and_import_is_the_same_to_the_byte(
+def test_next_turn_after_export_and_import_is_the_same_to_the_byte(
     tmp_path: Path, vault: Path, layout: str, talk: Callable[[Conversation, Path], None]
 ) -> None:
     here, there = (f"sqlite:///{tmp_path}/{name}.db" for name in ("here", "there"))

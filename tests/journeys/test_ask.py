@@ -33,7 +33,7 @@ def note(tmp_path: Path) -> Path:
     return file
 
 
-def test_the_answer_is_all_of_stdout_and_the_rest_is_on_stderr(ask: Ask, script: Callable[..., str]) -> None:
+def test_answer_is_all_of_stdout_and_rest_is_on_stderr(ask: Ask, script: Callable[..., str]) -> None:
     model = script({"text": "At noon.", "chunk": 2, "usage": {"plain": 12, "read": 0, "output": 4}})
     ran = ask("When?", "--model", model)
     assert (ran.exit, ran.out) == (0, "At noon.\n")
@@ -194,7 +194,7 @@ def test_server_error_is_reported_with_its_exit_code(
     assert refusal(ran, code=code, exit_code=exit_code)
 
 
-def test_a_hand_on_ctrl_c_leaves_a_server_that_hangs(home: Mapping[str, str]) -> None:
+def test_ctrl_c_leaves_hanging_server(home: Mapping[str, str]) -> None:
     with chat_server(Silence()) as server:
         words = ["ask", "Hello?", "--model", serve_model(server.url)]
         with subprocess.Popen(

@@ -87,7 +87,7 @@ def test_oversized_request_is_explained_in_plain_words() -> None:
     assert caught.value.protected == ("what was typed now (701 tokens)", "what marks off messages (7 tokens)")
 
 
-def test_a_turn_is_shown_in_a_line_not_in_a_book() -> None:
+def test_turn_repr_is_one_line() -> None:
     chat = Conversation()
     for number in range(20):
         turn = chat.ask("again", attach=[Note(path=f"{number}.md", text="text " * 800)])

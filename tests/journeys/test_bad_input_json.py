@@ -99,9 +99,7 @@ FIELDS: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("transcript", FIELDS.values(), ids=FIELDS)
-def test_half_of_a_surrogate_pair_is_refused_in_any_field_escaped_or_not(
-    tmp_path: Path, transcript: dict[str, object]
-) -> None:
+def test_lone_surrogate_is_refused_in_any_field(tmp_path: Path, transcript: dict[str, object]) -> None:
     escaped = replay(tmp_path, transcript)
     assert "hex escape" in refusal(escaped, code="bad_transcript")
     assert "surrogate pair" in escaped.err
@@ -109,12 +107,12 @@ def test_half_of_a_surrogate_pair_is_refused_in_any_field_escaped_or_not(
     assert "is 0xed, which is not UTF-8" in refusal(replay(tmp_path, raw), code="bad_transcript")
 
 
-def test_the_whole_pair_is_one_character(tmp_path: Path) -> None:
+def test_whole_pair_is_one_character(tmp_path: Path) -> None:
     ran = replay(tmp_path, rb'{"lamella": 1, "turns": [{"user": "\ud83d\ude42"}]}')
     assert json.loads(ran.out)["turns"][0]["messages"][-1]["content"] == "🙂"
 
 
-def test_no_more_is_read_than_a_transcript_may_have(tmp_path: Path) -> None:
+def test_transcript_size_is_limited(tmp_path: Path) -> None:
     endless = tmp_path / "endless.json"
     with endless.open("wb") as file:
         file.truncate(MAX_FILE_BYTES + 1)

@@ -295,7 +295,7 @@ def test_failed_ask_keeps_previous_turn_open() -> None:
     assert [message.text for message in chat.ask("two").messages] == ["one", "late, and still of turn one", "two"]
 
 
-def test_a_failed_first_ask_keeps_the_system_prompt() -> None:
+def test_failed_first_ask_keeps_the_system_prompt() -> None:
     chat = Conversation(window=6_000, system="Be brief.")
     for _ in range(2):
         with pytest.raises(ContextBudgetExceededError):
@@ -303,7 +303,7 @@ def test_a_failed_first_ask_keeps_the_system_prompt() -> None:
     assert chat.ask("one") == Conversation(window=6_000, system="Be brief.").ask("one")
 
 
-def test_a_list_of_attachments_may_be_any_iterable() -> None:
+def test_list_of_attachments_may_be_any_iterable() -> None:
     given: Callable[[], Any] = lambda: (note for note in [Note(path="a.md", text="A")])  # noqa: E731 - made anew
     loose: Any = Conversation()
     assert loose.ask("one", attach=given()) == Conversation().ask("one", attach=list(given()))

@@ -177,7 +177,7 @@ WRONG = dict(wrong_values())
 
 
 @pytest.mark.parametrize(("model", "known"), [(model, known) for model, known, _, _ in LEVELS])
-def test_every_field_there_is_is_tried_here(model: type[BaseModel], known: Fields) -> None:
+def test_every_field_is_covered_here(model: type[BaseModel], known: Fields) -> None:
     assert set(model.model_fields) == set(known)
 
 
@@ -221,7 +221,7 @@ def test_other_transcript_format_is_refused_by_version(tmp_path: Path) -> None:
         )
 
 
-def test_a_conversation_of_no_turns_is_shown_as_that(tmp_path: Path) -> None:
+def test_conversation_of_no_turns_is_shown_as_that(tmp_path: Path) -> None:
     ran = replay(tmp_path, {"lamella": 1, "turns": []})
     assert (ran.exit, ran.err) == (0, "")
     assert '"turns": []' in ran.out
@@ -334,6 +334,6 @@ def test_invalid_attachment_is_refused(tmp_path: Path, given: dict[str, object],
     assert "turns[0]" in message or message.startswith("In turn 1: ")
 
 
-def test_a_tool_without_a_name_is_refused(tmp_path: Path) -> None:
+def test_tool_without_a_name_is_refused(tmp_path: Path) -> None:
     ran = replay(tmp_path, one_turn(tools=[{"name": "", "output": "o"}]))
     assert "no name" in refusal(ran, code="bad_artifact")

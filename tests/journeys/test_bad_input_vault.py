@@ -71,13 +71,13 @@ def test_absolute_path_is_refused_even_within_vault(vault: Path) -> None:
     assert "is outside the vault" in refusal(attach(vault, note(str(vault / "a.md"))), code="source_outside")
 
 
-def test_a_picture_outside_the_vault_is_refused(vault: Path) -> None:
+def test_image_outside_the_vault_is_refused(vault: Path) -> None:
     (vault.parent / "x.png").write_bytes(png(2, 2))
     ran = attach(vault, {"kind": "image", "path": "../x.png"})
     assert "is outside the vault" in refusal(ran, code="source_outside")
 
 
-def test_a_vault_that_is_itself_a_link_is_a_vault(vault: Path) -> None:
+def test_vault_that_is_itself_a_link_is_a_vault(vault: Path) -> None:
     (vault.parent / "linked").symlink_to(vault)
     transcript = one_turn(attach=[note("a.md"), note("docs/b.md")])
     direct = replay(vault.parent, {**transcript, "vault": "vault"})
@@ -126,7 +126,7 @@ def test_path_that_is_not_a_file_is_reported_on_one_line(
 
 
 @pytest.mark.parametrize("kind", ["note", "image"])
-def test_a_pipe_that_no_one_writes_to_is_refused_and_not_waited_for(vault: Path, kind: str) -> None:
+def test_pipe_that_no_one_writes_to_is_refused_and_not_waited_for(vault: Path, kind: str) -> None:
     for name in ("pipe.md", "pipe.png"):
         os.mkfifo(vault / "docs" / name)
     ran = attach_spawned(vault, {"kind": kind, "path": "docs/pipe.png" if kind == "image" else "docs/pipe.md"})
@@ -223,7 +223,7 @@ def test_broken_link_is_reported_and_others_are_read(vault: Path) -> None:
     ]
 
 
-def test_a_missing_folder_is_refused_and_an_empty_one_is_a_warning(vault: Path) -> None:
+def test_missing_folder_is_refused_and_an_empty_one_is_a_warning(vault: Path) -> None:
     for path in ("gone", "a.md"):
         ran = attach(vault, {"kind": "folder", "path": path})
         assert f"There is no folder {path} in the vault" in refusal(ran, code="source_missing")
@@ -232,7 +232,7 @@ def test_a_missing_folder_is_refused_and_an_empty_one_is_a_warning(vault: Path) 
 
 
 @pytest.mark.parametrize("tag", ["nothing", "#nothing", "#", "##", "a b", "x" * 10_000])
-def test_a_tag_that_no_note_carries_is_a_warning(vault: Path, tag: str) -> None:
+def test_tag_that_no_note_carries_is_a_warning(vault: Path, tag: str) -> None:
     ran = attach(vault, {"kind": "tag", "tag": tag})
     assert ran.warnings() == [f"The tag {tag} holds no notes; nothing was attached for it."]
 
@@ -256,7 +256,7 @@ def test_tag_is_found_with_any_front_matter(vault: Path, front: str) -> None:
     assert layer_ids(attach(vault, {"kind": "tag", "tag": "wanted"}), 2) == ["odd.md"]
 
 
-def test_one_note_by_several_paths_is_attached_once(vault: Path) -> None:
+def test_note_attached_by_several_paths_is_attached_once(vault: Path) -> None:
     ran = attach(vault, note("a.md"), note("./a.md"), note("docs/../a.md"), note("docs/..//a.md"), note("a.md/"))
     assert layer_ids(ran, 2) == ["a.md"]
 

@@ -23,7 +23,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("blank", BLANKS)
 @pytest.mark.parametrize(("words", "told"), COMMANDS.values(), ids=COMMANDS)
-def test_a_command_refuses_a_blank_name(home: Mapping[str, str], words: list[str], told: str, blank: str) -> None:
+def test_command_refuses_a_blank_name(home: Mapping[str, str], words: list[str], told: str, blank: str) -> None:
     ran = spawn(*(blank if word == "BLANK" else word for word in words), environment=home)
     assert (ran.exit, ran.out) == (2, "")
     assert ran.err.startswith(f"error: {told}\nhint: ")
@@ -61,12 +61,12 @@ def test_blank_name_in_transcript_is_refused_with_path(
 
 
 @pytest.mark.parametrize("blank", BLANKS[1:])
-def test_a_model_that_is_set_to_a_blank_is_refused(tmp_path: Path, blank: str) -> None:
+def test_model_that_is_set_to_a_blank_is_refused(tmp_path: Path, blank: str) -> None:
     ran = replay(tmp_path, {"lamella": 1, "turns": [{"user": "a"}]}, "--model", blank)
     assert "model is blank." in refusal(ran, code="bad_setting")
 
 
-def test_an_empty_variable_names_no_model_and_a_blank_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_variable_names_no_model_and_a_blank_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAMELLA_MODEL", "")
     assert not Conversation().ask("a").envelope.model
     monkeypatch.setenv("LAMELLA_MODEL", " ")

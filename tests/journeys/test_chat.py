@@ -73,7 +73,7 @@ def test_printed_continue_command_opens_same_store_and_notes(
     assert again.err.startswith("Conversation my talk (1 turn)")
 
 
-def test_a_password_in_the_address_of_a_store_is_not_repeated() -> None:
+def test_password_in_the_address_of_a_store_is_not_repeated() -> None:
     assert format_command("chat", "a", store="postgresql://me:secret@host/chats") == (
         "lamella chat a --store 'postgresql://me:***@host/chats'"
     )
@@ -100,14 +100,14 @@ def test_conversation_continues_by_name_and_last_one_by_default(
     assert causes == ["first_turn", "none", "none"]
 
 
-def test_a_new_conversation_gets_a_name_that_can_be_typed(chat: Chat, script: Callable[..., str]) -> None:
+def test_new_conversation_gets_a_name_that_can_be_typed(chat: Chat, script: Callable[..., str]) -> None:
     ran = chat("Hello?", words=("--model", script("Yes.")))
     name = ran.err.split()[1]
     assert len(name) == len("2026-11-16-abcd")
     assert ran.err.splitlines()[-1] == f"Saved. Continue with: lamella chat {name}"
 
 
-def test_files_are_attached_by_command_and_by_mention_and_dropped_again(
+def test_files_are_attached_by_command_and_mention_and_dropped_again(
     chat: Chat, script: Callable[..., str], notes: Path, home: Mapping[str, str]
 ) -> None:
     model = script("One.", "Two.", "Three.")
@@ -245,7 +245,7 @@ def test_invalid_bytes_are_refused_and_chat_continues(home: Mapping[str, str], s
     assert "user: Grüße?" in spawn("chats", "show", "talk", environment=home).out
 
 
-def test_a_long_conversation_is_compacted_recalled_and_restored(
+def test_long_conversation_is_compacted_recalled_and_restored(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str]
 ) -> None:
     said = [f"Bed {number} has {number * 3} plants. " * 40 for number in range(6)]
@@ -257,7 +257,7 @@ def test_a_long_conversation_is_compacted_recalled_and_restored(
     assert "Undone: " in ran.out
 
 
-def test_a_part_of_a_conversation_is_compacted_from_here_and_up_to_here(
+def test_compaction_since_and_until_message_works_in_chat(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str]
 ) -> None:
     said = [f"Bed {number}?" for number in range(6)]
@@ -348,7 +348,7 @@ def test_missing_resource_fails_at_start(chat: Chat, words: tuple[str, ...], tol
     assert ran.err.startswith(f"error: {told}\nhint: ")
 
 
-def test_the_name_of_an_erased_conversation_begins_a_new_one(
+def test_name_of_erased_conversation_can_be_reused(
     chat: Chat, script: Callable[..., str], home: Mapping[str, str]
 ) -> None:
     chat("Hello?", words=("talk", "--model", script("Yes.")))
@@ -368,7 +368,7 @@ def test_demo_model_is_default_and_its_cache_is_used(chat: Chat, notes: Path, ho
     assert calls[1]["reported"]["read"] > calls[0]["reported"]["plain"]
 
 
-def test_a_question_is_answered_again_by_the_model_that_the_command_names(
+def test_question_is_answered_again_by_the_model_that_the_command_names(
     chat: Chat, script: Callable[..., str], tmp_path: Path, home: Mapping[str, str]
 ) -> None:
     nowhere = f"scripted:{tmp_path / 'nowhere.json'}"

@@ -81,7 +81,7 @@ def test_chat_starts_new_conversation_and_returns_to_others(
     assert models(home, "talk") == [model, model]
 
 
-def test_a_conversation_that_is_there_is_not_begun_again(chat: Chat, script: Callable[..., str]) -> None:
+def test_existing_conversation_is_not_created_again(chat: Chat, script: Callable[..., str]) -> None:
     ran = chat("First?", "/new talk", "/chats nowhere", "/chats First?", words=("talk", "--model", script("One.")))
     assert "error: The conversation talk exists already.\nhint: /chats talk continues it.\n" in ran.err
     assert "error: There is no conversation 'nowhere'." in ran.err

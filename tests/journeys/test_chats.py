@@ -66,7 +66,7 @@ def test_empty_list_says_how_to_start(run: Run, url: str) -> None:
     assert json.loads(run("chats", "list", "--json").out) == {"lamella": 1, "chats": []}
 
 
-def test_a_list_shows_ids_titles_and_sizes_the_last_changed_first(run: Run, url: str) -> None:
+def test_list_shows_ids_titles_and_sizes_the_last_changed_first(run: Run, url: str) -> None:
     say(url, "first", title="One [bold]title[/bold]")
     say(url, "second")
     heading, *rows = run("chats", "list").out.splitlines()

@@ -196,7 +196,7 @@ def test_damaged_checkpoint_is_named_and_not_copied(url: str, path: Path) -> Non
     assert run("store", "verify", "--store", copy).exit == 0
 
 
-def test_an_archive_carries_no_checkpoint(url: str, tmp_path: Path) -> None:
+def test_archive_carries_no_checkpoint(url: str, tmp_path: Path) -> None:
     fill(url)
     assert run("chats", "export", "mine", "--to", str(tmp_path / "out"), "--store", url).exit == 0
     assert HEADER not in b"".join(file.read_bytes() for file in (tmp_path / "out").iterdir())

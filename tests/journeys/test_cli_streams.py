@@ -42,17 +42,17 @@ def in_shell(script: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_transcript_from_stdin_is_one_from_a_file(good: str) -> None:
+def test_transcript_from_stdin_is_one_from_a_file(good: str) -> None:
     data = Path(good).read_bytes()
     assert spawn("replay", "-", "--json", stdin=data).out == spawn("replay", good, "--json").out
 
 
 @pytest.mark.parametrize("data", [b"", b"\xff\xfe", b"{", b'{"lamella": 2, "turns": []}'])
-def test_a_broken_transcript_from_stdin_is_refused_by_that_name(data: bytes) -> None:
+def test_broken_transcript_from_stdin_is_refused_by_that_name(data: bytes) -> None:
     assert refusal(spawn("replay", "-", "--json", stdin=data), code="bad_transcript").startswith("stdin is ")
 
 
-def test_a_transcript_without_end_is_not_read_without_end() -> None:
+def test_endless_transcript_on_stdin_is_limited() -> None:
     done = in_shell("yes | lamella replay - --json; lamella replay /dev/zero --json")
     codes = [json.loads(line)["error"]["code"] for line in done.stdout.splitlines()]
     # A device is refused before any of it is read.
@@ -84,7 +84,7 @@ def test_full_disk_is_reported_as_error_not_bug(long: str, options: str) -> None
     )
 
 
-def test_an_error_that_cannot_be_written_down_leaves_the_exit_code(tmp_path: Path) -> None:
+def test_unprintable_error_keeps_exit_code(tmp_path: Path) -> None:
     done = in_shell('lamella replay "$1" --json > /dev/full; echo $?', str(tmp_path / "gone.json"))
     assert done.stdout == "2\n"
     assert "cannot be read" in done.stderr
@@ -105,14 +105,14 @@ def test_closed_streams_are_reported_or_ignored(good: str) -> None:
 
 
 @pytest.mark.parametrize("environment", [OLD, NONE], ids=["ascii", "none"])
-def test_an_old_locale_gives_the_same_bytes(good: str, environment: dict[str, str]) -> None:
+def test_old_locale_gives_the_same_bytes(good: str, environment: dict[str, str]) -> None:
     for options in (["--json"], ["--messages"]):
         there, here = spawn("replay", good, *options, environment=environment), spawn("replay", good, *options)
         assert (there.exit, there.err) == (0, "")
         assert there.out == here.out
 
 
-def test_an_old_locale_gives_the_same_error(tmp_path: Path) -> None:
+def test_old_locale_gives_the_same_error(tmp_path: Path) -> None:
     name = str(tmp_path / "müll 🙂.json")
     there, here = (spawn("replay", name, "--json", environment=environment) for environment in (OLD, {}))
     assert there == here
@@ -162,7 +162,7 @@ def test_entry_point_imports_nothing_slow() -> None:
     assert not {"pydantic", "typer", "lamella.wiring", "lamella.cli.app"} & set(loaded)
 
 
-def test_an_error_midway_leaves_no_half_of_the_json_behind(tmp_path: Path) -> None:
+def test_error_midway_leaves_no_partial_json(tmp_path: Path) -> None:
     turns = [{"user": "good"}, {"user": "bad", "attach": [{"kind": "note", "path": "gone.md"}]}]
     file = tmp_path / "t.json"
     file.write_text(json.dumps({"lamella": 1, "turns": turns}), encoding="utf-8")

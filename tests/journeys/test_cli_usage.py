@@ -40,7 +40,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize(("words", "what"), WORDS.values(), ids=WORDS)
-def test_words_that_make_no_sense_are_refused(good: str, words: list[str], what: str) -> None:
+def test_invalid_arguments_are_refused(good: str, words: list[str], what: str) -> None:
     given = [good if word == "FILE" else word for word in words]
     ran = run(*given) if "--json" in words else run(*given, "--json")
     assert what in refusal(ran, code="bad_usage")
@@ -61,9 +61,7 @@ OVERRIDES = {
 
 
 @pytest.mark.parametrize(("options", "code", "what"), OVERRIDES.values(), ids=OVERRIDES)
-def test_an_option_that_cannot_be_is_refused_as_in_a_transcript(
-    good: str, options: list[str], code: str, what: str
-) -> None:
+def test_invalid_option_is_refused_like_in_transcript(good: str, options: list[str], code: str, what: str) -> None:
     assert what in refusal(run("replay", good, "--json", *options), code=code)
 
 
@@ -83,13 +81,13 @@ ENVIRONMENT = {
 
 
 @pytest.mark.parametrize("name", ENVIRONMENT)
-def test_nonsense_in_the_environment_is_refused(good: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_invalid_environment_is_refused(good: str, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     for value, code in ENVIRONMENT[name].items():
         monkeypatch.setenv(name, value)
         assert len(refusal(run("replay", good, "--json"), code=code)) < 3_000
 
 
-def test_a_transcript_and_an_option_win_over_the_environment(good: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transcript_and_an_option_win_over_the_environment(good: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plain = run("replay", good, "--json", "--layout", "in_place")
     monkeypatch.setenv("LAMELLA_LAYOUT", "sideways")
     assert run("replay", good, "--json", "--layout", "in_place") == plain
@@ -120,7 +118,7 @@ def test_debug_changes_nothing_without_error(good: str) -> None:
 
 @pytest.mark.layout("library")
 @pytest.mark.parametrize(("allowed", "code"), [("0", 1), ("1", 0), ("2", 0)])
-def test_a_check_fails_when_the_prefix_moved_more_often_than_allowed(good: str, allowed: str, code: int) -> None:
+def test_check_fails_if_prefix_changes_too_often(good: str, allowed: str, code: int) -> None:
     ran = run("replay", good, "--check", "--max-prefix-breaks", allowed)
     assert ran.exit == code
     verdict = f"check {'passed' if code == 0 else 'failed'}: 3 turns satisfy every invariant; the prefix changed 1 time"
@@ -129,14 +127,14 @@ def test_a_check_fails_when_the_prefix_moved_more_often_than_allowed(good: str, 
 
 
 @pytest.mark.layout("library")
-def test_a_check_in_json_keeps_stdout_to_the_object(good: str) -> None:
+def test_check_in_json_keeps_stdout_to_the_object(good: str) -> None:
     ran = run("replay", good, "--json", "--check", "--max-prefix-breaks", "0")
     assert ran.exit == 1
     assert json.loads(ran.out)["totals"]["prefix_breaks"] == 1
     assert ran.err.startswith("check failed: ")
 
 
-def test_a_check_of_no_turns_passes(tmp_path: Path) -> None:
+def test_check_of_no_turns_passes(tmp_path: Path) -> None:
     file = tmp_path / "none.json"
     file.write_text('{"lamella": 1, "turns": []}', encoding="utf-8")
     ran = run("replay", str(file), "--check", "--max-prefix-breaks", "0")

@@ -39,7 +39,7 @@ def select(root: Path, *words: str, question: str = QUESTION) -> tuple[int, str]
     return ran.exit, ran.out
 
 
-def test_the_files_are_shown_with_their_form_tokens_and_score(repository: Path) -> None:
+def test_files_are_shown_with_their_form_tokens_and_score(repository: Path) -> None:
     exit_code, out = select(repository)
     assert exit_code == 0
     first = out.splitlines()[1].split()
@@ -111,7 +111,7 @@ def test_bad_input_is_refused_with_a_hint(
     assert said in refusal(run("code", "select", "--question", "x", *words, "--json"), code=code)
 
 
-def test_a_file_of_a_hundred_megabytes_is_not_opened(repository: Path) -> None:
+def test_file_of_a_hundred_megabytes_is_not_opened(repository: Path) -> None:
     with (repository / "huge.py").open("wb") as file:
         file.truncate(100_000_000)
     _, out = select(repository, "--explain")

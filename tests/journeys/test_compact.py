@@ -70,7 +70,7 @@ def _key(url: str) -> str:
         return engine.chat(CHAT).id
 
 
-def test_the_plan_as_data_has_steps_tokens_and_money(url: str) -> None:
+def test_plan_as_data_has_steps_tokens_and_money(url: str) -> None:
     told = json.loads(compact(url, "--plan", "--to", "0.2", "--json").out)
     receipt, tokens, outlook = told["receipt"], told["tokens"], told["outlook"]
     assert told["conversation"] == _key(url)
@@ -108,7 +108,7 @@ def test_commit_table_names_receipt_and_undo_command(url: str) -> None:
     assert out.endswith(f"Compacted (receipt {receipt.id}). To undo: lamella compact {CHAT} --undo --store {url}\n")
 
 
-def test_an_undo_gives_back_every_byte(url: str, tmp_path: Path) -> None:
+def test_undo_gives_back_every_byte(url: str, tmp_path: Path) -> None:
     untouched = f"sqlite:///{tmp_path / 'untouched.db'}"
     assert run("store", "copy", "--from", url, "--to", untouched).exit == 0
     for share in ("0.4", "0.2"):

@@ -106,7 +106,7 @@ def test_invalid_max_tokens_is_refused(tmp_path: Path, wanted: int) -> None:
         assert conversation.turns() == []
 
 
-def test_an_answer_longer_than_the_window_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_answer_longer_than_the_window_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     script = ScriptedProvider("never")
     with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL, provider=script) as engine:
         conversation = engine.chat("demo", **SMALL)

@@ -75,7 +75,7 @@ def test_nearer_setting_wins_and_others_remain(machine: Machine) -> None:
     assert shown["warn"] == (0.6, "default")
 
 
-def test_the_nearest_project_file_above_is_the_one(machine: Machine) -> None:
+def test_nearest_project_file_above_is_the_one(machine: Machine) -> None:
     machine.project.write_text("window = 10\nreserve = 3\n", encoding="utf-8")
     (machine.here / "lamella.toml").write_text("window = 9000\n", encoding="utf-8")
     shown = machine.show()
@@ -83,7 +83,7 @@ def test_the_nearest_project_file_above_is_the_one(machine: Machine) -> None:
     assert shown["reserve"] == (4_096, "default")
 
 
-def test_a_profile_is_below_whatever_names_a_value(machine: Machine) -> None:
+def test_profile_ranks_below_explicit_values(machine: Machine) -> None:
     machine.user.write_text('profile = "seed-paper"\nhard = 0.99\n', encoding="utf-8")
     shown = machine.show()
     assert shown["profile"] == ("seed-paper", "user file")
@@ -91,7 +91,7 @@ def test_a_profile_is_below_whatever_names_a_value(machine: Machine) -> None:
     assert shown["hard"] == (0.99, "user file")
 
 
-def test_a_flag_and_a_transcript_are_nearer_than_files(machine: Machine) -> None:
+def test_flag_and_a_transcript_are_nearer_than_files(machine: Machine) -> None:
     machine.project.write_text('layout = "in_place"\nwindow = 9000\n', encoding="utf-8")
     file = machine.here / "chat.json"
     file.write_text(json.dumps({**one_turn(), "window": 8_000}), encoding="utf-8")
@@ -117,7 +117,7 @@ def test_one_file_is_not_read_as_both(machine: Machine) -> None:
     assert machine.show(LAMELLA_CONFIG=str(machine.project))["window"] == (9_000, "user file")
 
 
-def test_keys_are_set_or_not_set_and_never_shown(machine: Machine) -> None:
+def test_keys_are_shown_as_set_or_unset_only(machine: Machine) -> None:
     machine.user.write_text(f'store = "postgresql://me:{SECRET}@db/chats"\n', encoding="utf-8")
     for words in (("config", "show"), ("config", "show", "--json")):
         ran = machine.run(*words, environment={"OPENAI_API_KEY": SECRET})
@@ -240,7 +240,7 @@ def test_misspelt_variable_warns_once_and_is_ignored(machine: Machine) -> None:
     assert settings["window"] == {"value": 9_000, "from": "environment"}
 
 
-def test_a_table_in_the_environment_is_json_or_refused(machine: Machine) -> None:
+def test_table_in_the_environment_is_json_or_refused(machine: Machine) -> None:
     assert machine.show(LAMELLA_COMPACTION='{"words": ["ok"]}')["compaction"] == ({"words": ["ok"]}, "environment")
     ran = machine.run("config", "show", "--json", environment={"LAMELLA_COMPACTION": "{"})
     assert refusal(ran, code="bad_setting") == "LAMELLA_COMPACTION is not JSON."

@@ -42,7 +42,7 @@ def test_closing_tag_within_note_does_not_truncate_it(converse: type[Watched], l
 
 
 @BOTH
-def test_a_note_without_text_is_an_attachment_like_any_other(converse: type[Watched], layout: str) -> None:
+def test_note_without_text_is_an_attachment_like_any_other(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     chat.ask("one", attach=[Note(path="empty.md", text=""), Note(path="blank.md", text=" \n")])
     chat.reply("r")
@@ -110,7 +110,7 @@ def test_history_of_envelope_matches_sent_messages(converse: type[Watched], layo
 
 
 @BOTH
-def test_a_selection_is_still_there_word_for_word_many_turns_later(converse: type[Watched], layout: str) -> None:
+def test_selection_is_still_there_word_for_word_many_turns_later(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout, carry_forward="preview")
     chosen = "chosen words. " * 600
     chat.ask("one", attach=[Selection(path="a.md", lines=(1, 9), text=chosen), Note(path="a.md", text=LONG)])
@@ -155,7 +155,7 @@ def test_artifact_removed_from_request_is_sent_in_full_again(converse: type[Watc
 
 
 @BOTH
-def test_a_note_attached_again_is_referred_to_by_name(converse: type[Watched], layout: str) -> None:
+def test_note_attached_again_is_referred_to_by_name(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout)
     chat.ask("one", attach=[Note(path="a.md", text="the text")])
     chat.reply("r")
@@ -207,7 +207,7 @@ def test_old_text_of_edited_note_leaves_library(converse: type[Watched]) -> None
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_long_note_attached_again_is_there_in_full_again(converse: type[Watched]) -> None:
+def test_long_note_attached_again_is_there_in_full_again(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     for form in ("full", "reference", "reference"):
         turn = chat.ask("q", attach=[Note(path="a.md", text=LONG)])
@@ -229,7 +229,7 @@ def test_images_of_active_note_are_sent_every_turn(converse: type[Watched], tmp_
         assert "a.md" in turn.messages[-1].text
 
 
-def test_in_place_the_pictures_of_the_active_note_are_still_in_the_request(
+def test_in_place_the_images_of_the_active_note_are_still_in_the_request(
     converse: type[Watched], tmp_path: Path
 ) -> None:
     (tmp_path / "plan.png").write_bytes(png(8, 8))
@@ -244,7 +244,7 @@ def test_in_place_the_pictures_of_the_active_note_are_still_in_the_request(
 @pytest.mark.layout("library")
 @PROMOTES
 @pytest.mark.parametrize("length", [4_900, 4_990, 5_000])
-def test_a_note_just_short_of_the_preview_size_does_not_vanish(converse: type[Watched], length: int) -> None:
+def test_note_just_short_of_the_preview_size_does_not_vanish(converse: type[Watched], length: int) -> None:
     chat = converse(carry_forward="preview")
     text = ("x" * 99 + "\n") * (length // 100) + "y" * (length % 100)
     first = chat.ask("one", attach=[Note(path="a.md", text=text)])
@@ -258,7 +258,7 @@ def test_a_note_just_short_of_the_preview_size_does_not_vanish(converse: type[Wa
 @pytest.mark.parametrize(
     "name", ["Bob's & co.md", 'a "quoted" one.md', "<angle>.md", "&amp;.md", "a, b].md", "两🙂.md", "two\nlines.md"]
 )
-def test_a_name_with_special_characters_is_known_again(converse: type[Watched], layout: str, name: str) -> None:
+def test_name_with_special_characters_is_known_again(converse: type[Watched], layout: str, name: str) -> None:
     chat = converse(layout=layout)
     chat.ask("one", attach=[Note(path=name, text="the text")])
     chat.reply("r")
@@ -271,7 +271,7 @@ def test_a_name_with_special_characters_is_known_again(converse: type[Watched], 
 
 
 @BOTH
-def test_a_url_with_ampersands_is_not_sent_twice(converse: type[Watched], layout: str) -> None:
+def test_url_with_ampersands_is_not_sent_twice(converse: type[Watched], layout: str) -> None:
     chat = converse(layout=layout, carry_forward="preview")
     page = Url(url="https://e.org/?a=1&b=2&amp;c=3", text="the page")
     chat.ask("one", attach=[page])
@@ -351,7 +351,7 @@ def test_preview_keeps_all_headings(converse: type[Watched]) -> None:
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_preview_keeps_the_title_and_the_path(converse: type[Watched]) -> None:
+def test_preview_keeps_the_title_and_the_path(converse: type[Watched]) -> None:
     chat = converse(carry_forward="preview")
     chat.ask("one", attach=[Note(path="docs/a.md", title="A & B", text=LONG)])
     chat.reply("r")
@@ -400,7 +400,7 @@ def test_preview_is_never_longer_than_text(converse: type[Watched]) -> None:
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_the_same_note_has_the_same_preview_in_every_run_and_every_turn(converse: type[Watched]) -> None:
+def test_same_note_has_the_same_preview_in_every_run_and_every_turn(converse: type[Watched]) -> None:
     previews = set()
     for _ in range(2):
         chat = converse(carry_forward="preview")

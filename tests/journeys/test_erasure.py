@@ -253,7 +253,7 @@ def test_verify_erased_fails_for_conversation_never_erased(url: str) -> None:
         assert lamella_says("store", "verify", "--erased", name, "--store", url) == 1
 
 
-def test_an_erasure_in_one_conversation_leaves_the_same_note_in_another(url: str) -> None:
+def test_erasure_in_one_conversation_leaves_the_same_note_in_another(url: str) -> None:
     with lamella.open(url) as engine:
         for name in ("mine", "theirs"):
             conversation = engine.chat(name)

@@ -73,7 +73,7 @@ def test_names_are_all_checked_before_any_file_is_written(tmp_path: Path, stores
         assert not (tmp_path / "out").exists()
 
 
-def test_a_conversation_that_cannot_be_exported_ends_no_other(tmp_path: Path, stores: tuple[str, str]) -> None:
+def test_conversation_that_cannot_be_exported_ends_no_other(tmp_path: Path, stores: tuple[str, str]) -> None:
     here, there = stores
     folder = tmp_path / "out"
     for name in "abc":
@@ -88,7 +88,7 @@ def test_a_conversation_that_cannot_be_exported_ends_no_other(tmp_path: Path, st
     assert "Exporting: 1 of 3 failed; the others succeeded." in ran.err
 
 
-def test_a_bad_file_ends_the_import_of_no_other(tmp_path: Path, stores: tuple[str, str]) -> None:
+def test_bad_file_ends_the_import_of_no_other(tmp_path: Path, stores: tuple[str, str]) -> None:
     for name, text in {"a.md": TALK, "b.md": "no chat", "c.md": TALK.replace("one", "three")}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "d.md").write_bytes(b"**user**: caf\xe9")
@@ -101,7 +101,7 @@ def test_a_bad_file_ends_the_import_of_no_other(tmp_path: Path, stores: tuple[st
 
 
 @pytest.mark.parametrize("words", [("chats", "import"), ("replay",)])
-def test_devices_and_pipes_are_refused_and_not_waited_for(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_devices_and_pipes_are_refused_without_waiting(tmp_path: Path, words: tuple[str, ...]) -> None:
     os.mkfifo(tmp_path / "pipe.md")
     store = {"LAMELLA_STORE": f"sqlite:///{tmp_path}/chats.db"}
     for file, what in ((str(tmp_path / "pipe.md"), "a pipe"), ("/dev/zero", "a device"), ("/dev/random", "a device")):

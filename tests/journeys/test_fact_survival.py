@@ -14,12 +14,12 @@ def check_survival(survival: Survival) -> None:
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_after_three_compactions_every_fact_is_in_the_prompt_or_one_recall_away(layout: str) -> None:
+def test_every_fact_is_in_prompt_or_one_recall_away_after_three_compactions(layout: str) -> None:
     check_survival(probe_survival(layout=layout, facts=FACTS))
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_a_bad_summariser_loses_no_fact(layout: str) -> None:
+def test_bad_summarizer_loses_no_fact(layout: str) -> None:
     survival = probe_survival(layout=layout, summarizer=BadSummarizer(), facts=FACTS)
     check_survival(survival)
     assert "summary" in survival.steps

@@ -50,7 +50,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("files", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_note_is_read_in_bounded_time_and_size(vault: Path, files: dict[str, str]) -> None:
+def test_hostile_note_is_read_in_bounded_time_and_size(vault: Path, files: dict[str, str]) -> None:
     for path, content in files.items():
         (vault / path).parent.mkdir(exist_ok=True)
         (vault / path).write_text(content, encoding="utf-8")

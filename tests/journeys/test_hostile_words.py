@@ -138,7 +138,7 @@ def leaves() -> Iterator[str]:
             yield " ".join(words)
 
 
-def test_every_command_is_looked_at() -> None:
+def test_every_command_is_covered() -> None:
     assert set(leaves()) - ELSEWHERE == set(COMMANDS)
 
 

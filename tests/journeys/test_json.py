@@ -340,7 +340,7 @@ def test_chat_json_prints_events_on_stdout_and_rest_on_stderr(given: dict[str, s
     assert ran.exit == 1
 
 
-def test_a_chat_that_cannot_be_opened_is_one_error(given: dict[str, str]) -> None:
+def test_chat_that_cannot_be_opened_is_one_error(given: dict[str, str]) -> None:
     ran = spawn("chat", "talk", "--model", "scripted:gone.json", "--json", stdin=b"First?\n")
     assert set(read(ran)) == {"lamella", "error"}
     assert given

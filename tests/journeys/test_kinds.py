@@ -44,7 +44,7 @@ def test_code_task_prints_answer_and_sends_block_with_code(
     assert (ran.exit, ran.out) == (0, "So it is.\n")
 
 
-def test_functions_questions_and_a_codebase_mix_in_one_conversation(
+def test_code_tasks_questions_and_codebase_mix_in_one_conversation(
     code: Code, script: Callable[..., str], beds: str, home: Mapping[str, str]
 ) -> None:
     model = script("one", "two", "three", "four")
@@ -63,7 +63,7 @@ def test_functions_questions_and_a_codebase_mix_in_one_conversation(
     assert "On {Linux}." in shown
 
 
-def test_a_request_is_answered_without_a_server(code: Code, script: Callable[..., str], tmp_path: Path) -> None:
+def test_request_is_answered_without_a_server(code: Code, script: Callable[..., str], tmp_path: Path) -> None:
     file = tmp_path / "request.json"
     body = {"prompt": "why", "messages": [{"role": "pro_user", "content": "a"}], "apiKey": "sk-swordfish"}
     file.write_text(json.dumps(body))

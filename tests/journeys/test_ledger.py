@@ -125,7 +125,7 @@ def test_turns_without_a_call_are_shown_as_such(url: str) -> None:
     assert [(turn["standing"], len(turn["calls"])) for turn in turns] == [("called", 1), ("no_call", 0), ("waiting", 0)]
 
 
-def test_a_model_without_a_price_has_tokens_and_no_money(url: str) -> None:
+def test_model_without_a_price_has_tokens_and_no_money(url: str) -> None:
     send(url, ScriptedReply(text="one", usage=usage(plain=700)), model="openai-compatible:http://localhost:1/v1#house")
     lines = show(url)
     assert "  money     no price known" in lines
@@ -133,7 +133,7 @@ def test_a_model_without_a_price_has_tokens_and_no_money(url: str) -> None:
     assert "reported  read 0 · write 0 · plain 700 · output 5" in "\n".join(lines)
 
 
-def test_a_prefix_that_moved_without_a_trigger_is_warned_about(url: str) -> None:
+def test_prefix_that_moved_without_a_trigger_is_warned_about(url: str) -> None:
     send(url, ScriptedReply(text="one", usage=usage(plain=700)))
     _add_unexplained(url)
     lines = show(url)

@@ -192,14 +192,14 @@ def test_unreadable_attachment_prevents_all_and_says_so(lamella: Run, vault: Pat
 
 
 @pytest.mark.parametrize("do", ["attach", "detach", "drop", "pin", "unpin", "refresh"])
-def test_a_blank_name_is_refused_and_never_everything(lamella: Run, vault: Path, do: str) -> None:
+def test_blank_name_is_refused_and_does_not_mean_everything(lamella: Run, vault: Path, do: str) -> None:
     assert lamella("attach", "talk", "list.md", "--vault", str(vault)).exit == 0
     before = lamella("show", "talk", "--json").out
     assert "A name is blank" in refusal(lamella(do, "talk", "", "--json"), code="bad_usage")
     assert lamella("show", "talk", "--json").out == before
 
 
-def test_a_secret_is_warned_of_at_the_terminal_or_refused(lamella: Run, vault: Path) -> None:
+def test_secret_warns_on_terminal_or_is_refused(lamella: Run, vault: Path) -> None:
     token = MADE["ghp_"]
     (vault / "keys.md").write_text(f"One.\n{token}\n", encoding="utf-8")
     model = f"scripted:{vault.parent / 'replies.json'}"

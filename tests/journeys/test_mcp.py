@@ -91,7 +91,7 @@ def is_there(process: int) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["plain", "silent"])
-def test_a_server_ends_with_the_program_however_impatient_somebody_is(here: Path, mode: str) -> None:
+def test_server_ends_with_program_despite_repeated_ctrl_c(here: Path, mode: str) -> None:
     """One hangs in a call, one never answers at all; both would outlive whoever started them."""
     started = here / "started"
     line = f"echo $$ > {started}.new; mv {started}.new {started}; exec {sys.executable} {SERVER} {mode}"

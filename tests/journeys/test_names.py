@@ -99,7 +99,7 @@ def test_create_and_delete_need_exact_name(run: Run, url: str, script: Callable[
     assert "And on?" in run("chats", "show", "notes-2")[1]
 
 
-def test_a_deleted_name_is_free_again_and_the_erasure_is_still_proved(run: Run, url: str) -> None:
+def test_deleted_name_is_free_and_erasure_still_verified(run: Run, url: str) -> None:
     first = say(url, "garden", "A secret")
     code, out, _ = run("chats", "delete", "garden", "--yes")
     assert code == 0
@@ -114,14 +114,14 @@ def test_a_deleted_name_is_free_again_and_the_erasure_is_still_proved(run: Run, 
     assert run("chats", "list")[1].count("garden") == 1
 
 
-def test_an_erasure_can_be_repeated_and_proved_by_name(run: Run, url: str) -> None:
+def test_erasure_can_be_repeated_and_verified_by_name(run: Run, url: str) -> None:
     say(url, "garden")
     assert run("chats", "delete", "garden", "--yes")[0] == 0
     assert run("chats", "delete", "garden", "--yes")[0] == 0
     assert run("store", "verify", "--erased", "garden")[0] == 0
 
 
-def test_a_copy_erases_no_other_conversation_of_the_same_name(run: Run, url: str, tmp_path: Path) -> None:
+def test_copy_erases_no_other_conversation_of_the_same_name(run: Run, url: str, tmp_path: Path) -> None:
     other = f"sqlite:///{tmp_path / 'other.db'}"
     key = say(url, "garden")
     run("chats", "delete", "garden", "--yes")
@@ -130,9 +130,7 @@ def test_a_copy_erases_no_other_conversation_of_the_same_name(run: Run, url: str
     assert "Not that one" in run("chats", "show", "garden", "--store", other)[1]
 
 
-def test_an_archive_carries_key_and_name_and_both_conversations_of_a_name_stay(
-    run: Run, url: str, tmp_path: Path
-) -> None:
+def test_archive_carries_key_and_name_and_both_conversations_of_a_name_stay(run: Run, url: str, tmp_path: Path) -> None:
     key = say(url, "garden", "From here", title="Beans")
     other = f"sqlite:///{tmp_path / 'other.db'}"
     say(other, "garden", "From there")
@@ -187,7 +185,7 @@ ODD = ["two words", "it's", "-dash", "$HOME;ls", "a`b`", "--yes"]
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("own", [False, True], ids=["the usual store", "a store that is named"])
-def test_a_command_in_a_hint_can_be_pasted(run: Run, url: str, tmp_path: Path, name: str, *, own: bool) -> None:
+def test_command_in_a_hint_can_be_pasted(run: Run, url: str, tmp_path: Path, name: str, *, own: bool) -> None:
     url = f"sqlite:///{tmp_path / 'my chats.db'}" if own else url
     say(url, name, title="Beans")
     store = ("--store", url) if own else ()

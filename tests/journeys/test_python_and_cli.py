@@ -122,13 +122,13 @@ def test_conversation_is_forked_by_cli_and_python(url: str, kept: str) -> None:
     assert "already" in run("chats", "fork", kept, question, "--into", "winter", "--store", url).err
 
 
-def test_a_question_is_edited_and_the_answer_printed(url: str, kept: str) -> None:
+def test_question_is_edited_and_the_answer_printed(url: str, kept: str) -> None:
     ran = run("chats", "edit", kept, name_question(url), "And in spring?", "--store", url)
     assert (ran.exit, ran.out) == (0, "Peas.\n")
     assert said(url) == ["What grows here?", "Beans.", "And in spring?", "Peas."]
 
 
-def test_a_question_is_answered_again_and_the_answer_printed(url: str, kept: str) -> None:
+def test_question_is_answered_again_and_the_answer_printed(url: str, kept: str) -> None:
     assert run("chats", "regenerate", kept, "--store", url).out == "Peas.\n"
     assert said(url)[2:] == ["And in winter?", "Peas."]
     assert run("chats", "regenerate", kept, name_question(url, 0), "--store", url).out == "Peas.\n"
@@ -192,14 +192,14 @@ def test_pending_question_is_answered_by_named_model(left: str, url: str, tmp_pa
 
 
 @pytest.mark.parametrize("words", [("edit", "nobody", "x", "y"), ("regenerate", "nobody"), ("remove", "nobody", "x")])
-def test_asking_again_begins_no_conversation(url: str, kept: str, words: tuple[str, ...]) -> None:
+def test_asking_again_creates_no_conversation(url: str, kept: str, words: tuple[str, ...]) -> None:
     ran = run("chats", *words, "--store", url)
     assert (ran.exit, ran.err.splitlines()[0]) == (2, "error: There is no conversation 'nobody'.")
     with lamella.open(url) as engine:
         assert [listed.name for listed in engine.chats()] == [kept]
 
 
-def test_a_message_is_removed_from_the_branch(url: str, kept: str) -> None:
+def test_message_is_removed_from_the_branch(url: str, kept: str) -> None:
     question = name_question(url)
     assert run("chats", "remove", kept, question, "--store", url).out == f"garden continues without {question}.\n"
     assert said(url) == ["What grows here?", "Beans."]
@@ -226,13 +226,13 @@ def test_preview_prints_next_request_and_stores_nothing(
     assert f"{turn.tokens.total:,} of 123,904 tokens" in shown.out
 
 
-def test_a_preview_needs_no_key_and_no_conversation(home: Mapping[str, str]) -> None:
+def test_preview_needs_no_key_and_no_conversation(home: Mapping[str, str]) -> None:
     ran = ask(home, "Hello?", "--model", "anthropic:claude-opus-5-5", "--preview", "--json")
     assert ran.exit == 0
     assert json.loads(ran.out)["cost"]["currency"] == "USD"
 
 
-def test_a_policy_that_does_not_exist_is_refused(home: Mapping[str, str], tmp_path: Path) -> None:
+def test_policy_that_does_not_exist_is_refused(home: Mapping[str, str], tmp_path: Path) -> None:
     (tmp_path / "plan.md").write_text("# Plan\n")
     ran = ask(home, "Hello?", "--attach", str(tmp_path / "plan.md"), "--policy", "glue", "--preview")
     assert "There is no policy 'glue'." in ran.err

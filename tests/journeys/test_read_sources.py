@@ -128,7 +128,7 @@ def test_unreadable_source_gives_reason_and_chat_continues(bay: Bay) -> None:
         assert conversation.ask("One", attach=[Pdf(path="tides.pdf")]).messages[-1].text.endswith("One")
 
 
-def test_a_transcript_names_pages_and_papers_without_their_text(bay: Bay, tmp_path: Path) -> None:
+def test_transcript_names_pages_and_papers_without_their_text(bay: Bay, tmp_path: Path) -> None:
     url = f"{bay.site.url}/tides"
     turns = [
         {"user": "One", "attach": [{"kind": "url", "url": url}, {"kind": "pdf", "path": "tides.pdf"}], "reply": "Yes."},
@@ -142,7 +142,7 @@ def test_a_transcript_names_pages_and_papers_without_their_text(bay: Bay, tmp_pa
     assert bay.site.paths == ["/tides", "/tides?tab"]
 
 
-def test_a_command_attaches_a_page_and_a_paper_by_name(bay: Bay, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_attaches_a_page_and_a_paper_by_name(bay: Bay, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"{bay.site.url}/tides"
     monkeypatch.chdir(bay.vault)
     ran = spawn("ask", f"What is at @{url}, please?", "--attach", "tides.pdf", "--preview", "--json", "--model", MODEL)
@@ -154,7 +154,7 @@ def test_a_command_attaches_a_page_and_a_paper_by_name(bay: Bay, monkeypatch: py
     assert bay.site.paths == ["/tides"] * 2
 
 
-def test_a_project_may_not_open_the_private_network(bay: Bay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_project_may_not_open_the_private_network(bay: Bay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LAMELLA_PRIVATE_ADDRESSES")
     monkeypatch.delenv("LAMELLA_CONVERSIONS")
     project = tmp_path / "project"

@@ -57,7 +57,7 @@ def test_tool_result_is_found_by_call_id_and_words(url: str) -> None:
     assert by_id[0]["text"] == WEATHER
 
 
-def test_data_has_the_query_and_of_each_original_all_there_is(url: str) -> None:
+def test_json_has_query_and_all_fields_of_originals(url: str) -> None:
     told = json.loads(recall(url, "plan April", "--json").out)
     with lamella.open(url) as engine:
         key = engine.chat(CHAT).id

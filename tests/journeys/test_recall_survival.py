@@ -8,7 +8,7 @@ FACTS = 60
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
-def test_after_three_compactions_facts_are_one_recall_away_also_in_other_words(layout: str) -> None:
+def test_reworded_facts_are_one_recall_away_after_three_compactions(layout: str) -> None:
     found = probe_recall(REPORTED[0], layout=layout, facts=FACTS)
     assert found.in_prompt + found.exact == FACTS
     assert found.reworded_share >= 97, found.missed

@@ -37,7 +37,7 @@ def test_artifacts_removed_by_receipt_are_missing_in_next_request() -> None:
                 assert [name for name in step["removed"] if name in forms] == []
 
 
-def test_the_table_has_a_line_for_each_and_a_sum() -> None:
+def test_table_has_a_line_for_each_and_a_sum() -> None:
     out = run("replay", LONG).out
     assert [line for line in out.splitlines() if line.startswith("  compacted: ")] == [
         "  compacted: 2,795 → 1,356 tokens by handle 1, digest 3 (receipt 7e80c9ec28a5)",
@@ -46,7 +46,7 @@ def test_the_table_has_a_line_for_each_and_a_sum() -> None:
     assert out.splitlines()[-2].endswith(" · prefix changed 2 times · compacted 2 times")
 
 
-def test_the_table_accounts_for_every_token() -> None:
+def test_table_accounts_for_every_token() -> None:
     told = json.loads(run("replay", LONG, "--json").out)["turns"]
     shown = run("replay", LONG).out.split("\nturn ")[1:]
     for turn, text in zip(told, shown, strict=True):

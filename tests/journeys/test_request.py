@@ -12,7 +12,7 @@ import lamella
 
 @pytest.mark.layout("library")
 @pytest.mark.parametrize(("provider", "model"), MODELS.items())
-def test_a_printed_request_is_the_golden_one(tmp_path: Path, provider: str, model: str) -> None:
+def test_printed_request_is_the_golden_one(tmp_path: Path, provider: str, model: str) -> None:
     ran = printed(tmp_path, provider, "--turn", "2", "--model", model)
     assert (ran.exit, ran.err) == (0, "")
     assert ran.out == golden_path(provider).read_text(encoding="utf-8")
@@ -43,7 +43,7 @@ def test_without_a_turn_the_last_is_printed(tmp_path: Path) -> None:
     assert "Thanks." not in printed(tmp_path, "openai", "--model", "gpt-6-sol", "--turn", "1").out
 
 
-def test_the_longest_answer_can_be_chosen(tmp_path: Path) -> None:
+def test_maximum_answer_length_can_be_set(tmp_path: Path) -> None:
     ran = printed(tmp_path, "anthropic", "--model", "claude-opus-5-5", "--max-tokens", "77")
     assert json.loads(ran.out)["max_tokens"] == 77
 

@@ -108,7 +108,7 @@ def test_damaged_index_is_rebuilt_with_notice(vault: Path, indexes: Path) -> Non
     assert "made anew" not in search(vault, "beans").err
 
 
-def test_the_vault_that_the_working_folder_is_in_is_searched(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vault_that_the_working_folder_is_in_is_searched(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (vault / ".obsidian").mkdir()
     monkeypatch.chdir(vault / "garden")
     assert run("search", "spade").exit == 0

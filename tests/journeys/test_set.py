@@ -42,7 +42,7 @@ def test_default_system_prompt_is_replaced_or_removed_by_settings(chat: Chat, ho
 
 
 @pytest.mark.parametrize("given", ["", "You are a sailor."])
-def test_a_system_prompt_in_the_environment_or_of_the_command_replaces_the_default(
+def test_system_prompt_in_the_environment_or_of_the_command_replaces_the_default(
     given: str, chat: Chat, home: Mapping[str, str]
 ) -> None:
     assert chat("Hello?", LAMELLA_SYSTEM=given).exit == 0
@@ -160,7 +160,7 @@ def test_max_tokens_beyond_window_is_refused(home: Mapping[str, str], script: Ca
     assert ran.out.splitlines()[-1] == "One."
 
 
-def test_a_body_asks_for_no_longer_answer_than_fits(home: Mapping[str, str], tmp_path: Path) -> None:
+def test_requested_answer_length_fits_window(home: Mapping[str, str], tmp_path: Path) -> None:
     file = tmp_path / "talk.json"
     file.write_text(json.dumps({"lamella": 1, "window": 3_000, "reserve": 500, "turns": [{"user": "Hello?"}]}))
     words = ("request", str(file), "--provider", "anthropic", "--model", "claude-opus-5-5")

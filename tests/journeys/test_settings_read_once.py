@@ -53,13 +53,13 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_chat_reads_settings_and_facts_once(project: Path) -> None:
+def test_chat_reads_settings_and_facts_once(project: Path) -> None:
     once = ["user.toml", "lamella.toml", "facts.toml"]
     assert watch(project, "chat", "garden", stdin="Hello?\nAnd again?\n") == once
     assert watch(project, "chat", "garden", stdin="Hello?\n") == once
 
 
-def test_a_question_reads_settings_and_facts_once(project: Path) -> None:
+def test_question_reads_settings_and_facts_once(project: Path) -> None:
     assert watch(project, "ask", "Hello?") == ["user.toml", "lamella.toml", "facts.toml"]
 
 

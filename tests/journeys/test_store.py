@@ -91,7 +91,7 @@ def test_stats_count_stored_rows(run: Run, url: str) -> None:
     assert "content bytes" in plain
 
 
-def test_a_good_store_is_verified(run: Run, url: str) -> None:
+def test_good_store_is_verified(run: Run, url: str) -> None:
     say(url)
     assert run("store", "verify", "--store", url) == (0, "verified: every hash and id is correct.\n", "")
     assert run("store", "verify", "demo", "--store", url)[0] == 0
@@ -122,7 +122,7 @@ def test_damage_is_named_and_exits_with_1(run: Run, url: str, path: Path, damage
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_conversation_can_still_be_erased(run: Run, url: str, path: Path, damage: str) -> None:
+def test_damaged_conversation_can_still_be_erased(run: Run, url: str, path: Path, damage: str) -> None:
     say(url)
     say(url, "other", "pears")
     sql, values, _ = DAMAGES[damage]
@@ -201,7 +201,7 @@ def test_copy_repeats_erasures_and_undoes_none(run: Run, url: str, target: str) 
         ("dance",),
     ],
 )
-def test_a_wrong_word_is_refused_with_a_hint(
+def test_wrong_word_is_refused_with_a_hint(
     run: Run, words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -236,7 +236,7 @@ def test_contents_that_two_conversations_share_are_stored_once(run: Run, url: st
         assert connection.execute("SELECT hash FROM contents").fetchall() == [(hash_text("Note on apples."),)]
 
 
-def test_a_store_to_copy_from_must_be_there(run: Run, tmp_path: Path) -> None:
+def test_store_to_copy_from_must_be_there(run: Run, tmp_path: Path) -> None:
     code, _, err = run(
         "store", "copy", "--from", f"sqlite:///{tmp_path}/from.db", "--to", f"sqlite:///{tmp_path}/to.db"
     )
@@ -255,9 +255,7 @@ def test_a_store_to_copy_from_must_be_there(run: Run, tmp_path: Path) -> None:
         ("contents", "data"),
     ],
 )
-def test_a_value_that_a_column_should_not_have_ends_nobodys_work(
-    path: Path, run: Run, table: str, column: str, value: str
-) -> None:
+def test_invalid_column_value_does_not_block_others(path: Path, run: Run, table: str, column: str, value: str) -> None:
     """SQLite keeps anything anywhere."""
     say(url := f"sqlite:///{path}")
     say(url, "other", "pears")

@@ -207,7 +207,7 @@ def test_configured_summarizer_is_the_only_one_called(
 
 
 @pytest.mark.parametrize("value", ["", " "])
-def test_a_blank_one_is_refused(value: str, home: Mapping[str, str]) -> None:
+def test_blank_summarizer_is_refused(value: str, home: Mapping[str, str]) -> None:
     ran = spawn("ask", "Is it?", "--set", f"summarizer={value}", environment=home)
     assert ran.exit == 2
     assert "summarizer" in ran.err

@@ -38,7 +38,7 @@ def listed(*words: str) -> list[str]:
     return [tool["name"] for tool in body["tools"]]
 
 
-def test_the_tools_of_a_vault_are_listed_with_their_schemas(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tools_of_a_vault_are_listed_with_their_schemas(vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert listed("--vault", str(vault)) == ALL
     told = json.loads(run("tools", "--json", "--vault", str(vault)).out)["tools"][-1]
     assert (told["name"], told["parameters"]["required"]) == ("write_note", ["path", "content"])
@@ -80,7 +80,7 @@ def talk(vault: Path, model: str, home: Mapping[str, str]) -> Terminal:
     ("key", "text"),
     [("y", "Sow in May.\n"), ("n", "Sow in April.\n"), ("", "Sow in April.\n"), (CTRL_C, "Sow in April.\n")],
 )
-def test_a_change_is_shown_and_written_after_a_yes(
+def test_change_is_shown_and_written_after_a_yes(
     vault: Path, home: Mapping[str, str], script: Callable[..., str], key: str, text: str
 ) -> None:
     with talk(vault, script(f"Here:\n{NOTE}", "Gladly."), home) as terminal:

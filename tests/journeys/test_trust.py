@@ -123,7 +123,7 @@ def bring_the_file(theirs: Desk, desk: Desk) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("bring", [bring_by_archive, bring_by_copy, bring_the_file])
-def test_a_conversation_that_was_brought_in_does_not_choose_the_server(
+def test_imported_conversation_cannot_choose_server(
     bring: Callable[[Desk, Desk], tuple[str, ...]], theirs: Desk, desk: Desk, stranger: Stranger
 ) -> None:
     point_at(theirs, stranger.model)
@@ -137,7 +137,7 @@ def test_a_conversation_that_was_brought_in_does_not_choose_the_server(
     assert desk.run("ask", "hello", "--chat", "plans", "--model", "local", "--max-tokens", "1", *store).exit == 0
 
 
-def test_an_archive_that_grew_does_not_choose_another_server_later(
+def test_updated_archive_cannot_choose_other_server(
     theirs: Desk, desk: Desk, stranger: Stranger, script: Callable[..., str]
 ) -> None:
     bring_by_archive(theirs, desk)
@@ -169,7 +169,7 @@ def test_untrusted_model_of_conversation_is_not_called(
     assert again.out == "Mine.\n", again.err
 
 
-def test_a_project_does_not_choose_the_server(desk: Desk, stranger: Stranger) -> None:
+def test_project_cannot_choose_server(desk: Desk, stranger: Stranger) -> None:
     project = desk.project(f'model = "{stranger.model}"\n')
     for words in (("ask", "my secret"), ("ask", "my secret", "--chat", "new"), ("chat", "new")):
         refused = desk.run(*words)
@@ -235,7 +235,7 @@ def test_project_cannot_disable_secret_warnings_in_python(desk: Desk, monkeypatc
     assert lamella.Conversation(secrets="warn").ask("Hello").number == 1
 
 
-def test_a_file_in_a_folder_above_is_somebody_elses_too(desk: Desk, stranger: Stranger) -> None:
+def test_project_file_in_parent_folder_is_untrusted(desk: Desk, stranger: Stranger) -> None:
     project = desk.project(f'model = "{stranger.model}"\nstore = "postgresql://{stranger.address}/x"\n')
     below = Desk(here=desk.here / "deep" / "below", environment=desk.environment)
     below.here.mkdir(parents=True)
@@ -428,9 +428,7 @@ asyncio.run(main())
 """
 
 
-def test_a_program_is_refused_with_a_hint_and_may_name_the_model_itself(
-    theirs: Desk, desk: Desk, script: Callable[..., str]
-) -> None:
+def test_python_is_refused_with_hint_and_may_name_model(theirs: Desk, desk: Desk, script: Callable[..., str]) -> None:
     bring_the_file(theirs, desk)
     model = script("Yes.", "Again.")
     done = subprocess.run(

@@ -51,7 +51,7 @@ def test_changed_embedded_note_is_sent_in_next_session(talk: Talk, home: Mapping
     assert "Low at 15:20." in sent(home)
 
 
-def test_a_note_that_was_moved_between_two_sittings_is_not_sent_again(
+def test_note_that_was_moved_between_two_sessions_is_not_sent_again(
     talk: Talk, home: Mapping[str, str], notes: Path
 ) -> None:
     ran = talk("What of [[Ebb and flow]]?")

@@ -51,7 +51,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(tmp_path_factory.mktemp("wheel"))
 
 
-def test_the_command_is_that_of_the_wheel(installed: Installed) -> None:
+def test_command_is_that_of_the_wheel(installed: Installed) -> None:
     assert lamella.__version__ in installed.run("--version")
     where = _do(
         [str(installed.program("python")), "-c", "import lamella; print(lamella.__file__)"], cwd=installed.folder
@@ -59,7 +59,7 @@ def test_the_command_is_that_of_the_wheel(installed: Installed) -> None:
     assert Path(where.strip()).is_relative_to(installed.folder / "env")
 
 
-def test_a_replay_is_the_same_as_from_the_clone(installed: Installed) -> None:
+def test_replay_is_the_same_as_from_the_clone(installed: Installed) -> None:
     transcript = str(ROOT / "examples" / "walkthrough.json")
     assert installed.run("replay", transcript, "--json") == run("replay", transcript, "--json").out
 

@@ -43,7 +43,7 @@ def test_why_prints_reason_and_commands_to_paste(url: str) -> None:
     assert "It stands in the context library in full." in run("why", "garden", "spec", "--store", url).out
 
 
-def test_programs_read_the_same_as_json(url: str) -> None:
+def test_json_option_prints_same_reason(url: str) -> None:
     body = json.loads(run("why", "garden", "b.md", "--json", "--store", url).out)
     assert (body["id"], body["in_prompt"], body["why"]) == ("b.md", False, "It was dropped in turn 2.")
     assert body["brings_in"] == [{"do": "attach", "what": "b.md"}, {"do": "recall", "what": "b.md"}]

@@ -99,7 +99,7 @@ def test_next_step_is_printed_as_command(url: str, tmp_path: Path) -> None:
     ]
 
 
-def test_the_work_is_exported_to_stdout_or_to_a_new_file(url: str, tmp_path: Path) -> None:
+def test_work_is_exported_to_stdout_or_to_a_new_file(url: str, tmp_path: Path) -> None:
     assert rfc("new", "desks").exit == 0
     finish(
         "desks",
@@ -172,7 +172,7 @@ def test_invalid_workflow_command_changes_nothing(url: str, words: tuple[str, ..
     assert rfc("status", "desks", "--json").out == before
 
 
-def test_fields_that_never_end_are_not_read_to_the_end(url: str, tmp_path: Path) -> None:
+def test_endless_fields_are_not_read_completely(url: str, tmp_path: Path) -> None:
     assert rfc("new", "desks").exit == 0
     assert "it is a device" in rfc("data", "desks", "--file", "/dev/zero").err
     vast = tmp_path / "vast.json"

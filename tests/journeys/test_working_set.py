@@ -67,9 +67,7 @@ def test_passages_that_a_search_found_are_not_shown_as_attached(talk: Talk, home
     assert "plan.md#passage:" in json.dumps(sent(home))
 
 
-def test_a_note_that_changed_on_disk_is_noticed_in_the_next_sitting(
-    talk: Talk, home: Mapping[str, str], notes: Path
-) -> None:
+def test_changed_note_is_noticed_in_next_session(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
     assert CHANGED not in talk("Read @plan.md.", "More?").err
     (notes / "plan.md").write_text("Low tide is at 15:20.\n")
     ran = talk("And now?", "And then?")
@@ -77,7 +75,7 @@ def test_a_note_that_changed_on_disk_is_noticed_in_the_next_sitting(
     assert "15:20" in json.dumps(sent(home))
 
 
-def test_without_a_vault_only_files_of_this_sitting_are_followed(
+def test_without_vault_only_files_of_this_session_are_followed(
     talk: Talk, home: Mapping[str, str], notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(notes)
@@ -215,7 +213,7 @@ def test_names_detached_by_failed_message_are_not_detached_again(
     assert "Nothing to detach" not in ran.err
 
 
-def test_a_question_for_a_script_can_detach(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
+def test_question_for_a_script_can_detach(talk: Talk, home: Mapping[str, str], notes: Path) -> None:
     talk("Read @plan.md.")
     words = ("--chat", "talk", "--vault", str(notes), "--detach", "plan.md", "--detach", "gone.md")
     ran = spawn("ask", "And now?", *words, environment=home)

@@ -46,6 +46,6 @@ def test_server_leaves_no_user_and_listens_on_socket_only() -> None:
     assert pwd.getpwall() == before
 
 
-def test_the_programs_are_found_on_this_machine_or_in_the_package() -> None:
+def test_programs_are_found_on_this_machine_or_in_the_package() -> None:
     for folder in (servers.find_programs(), servers.find_packaged_programs()):
         assert {"initdb", "postgres"} <= {file.name for file in folder.iterdir()}

@@ -31,7 +31,7 @@ def test_every_answer_has_the_headers_that_keep_browsers_careful(server: Running
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", "", "localhost@evil"])
-def test_a_name_that_leads_here_by_somebody_elses_doing_is_refused(server: RunningServer, host: str) -> None:
+def test_foreign_host_name_is_refused(server: RunningServer, host: str) -> None:
     answer = server.client.get("/v1/conversations", headers={"Host": host})
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "origin_refused")
 
@@ -45,13 +45,13 @@ def test_a_name_that_leads_here_by_somebody_elses_doing_is_refused(server: Runni
         {"Sec-Fetch-Site": "cross-site"},
     ],
 )
-def test_a_page_of_another_origin_is_refused(server: RunningServer, headers: dict[str, str]) -> None:
+def test_foreign_origin_is_refused(server: RunningServer, headers: dict[str, str]) -> None:
     answer = server.client.post("/v1/conversations", json={}, headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "origin_refused")
     assert "access-control-allow-origin" not in answer.headers
 
 
-def test_the_servers_own_page_is_let_in(server: RunningServer) -> None:
+def test_own_page_is_accepted(server: RunningServer) -> None:
     assert server.client.get("/v1/conversations", headers={"Origin": server.url}).status_code == 200
 
 
@@ -67,7 +67,7 @@ def test_oversized_body_is_refused_with_any_length_header(server: RunningServer)
         assert (answer.status_code, answer.json()["error"]["code"]) == (413, "request_too_large")
 
 
-def test_a_compressed_body_is_not_read(server: RunningServer) -> None:
+def test_compressed_body_is_not_read(server: RunningServer) -> None:
     answer = server.client.post("/v1/conversations", content=b"x", headers={"content-encoding": "gzip"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (415, "request_refused")
 
@@ -245,7 +245,7 @@ def test_owner_cannot_find_conversations_of_another(
     assert sorted(one["name"] for one in listed) == ["~ana/diary", "~ben/diary"]
 
 
-def test_at_no_address_is_somebody_elses_conversation_there(
+def test_every_address_hides_conversations_of_other_owners(
     guarded: RunningServer, give: Callable[..., dict[str, str]]
 ) -> None:
     ana, ben = give("ana-laptop", owner="ana"), give("ben-phone", owner="ben")
@@ -277,7 +277,7 @@ def test_owner_cannot_find_responses_of_another(guarded: RunningServer, give: Ca
     assert guarded.client.post("/v1/responses", json=body, headers=ana).status_code == 200
 
 
-def test_an_archive_cannot_be_brought_in_over_somebody_elses_conversation(
+def test_archive_import_cannot_replace_conversation_of_other_owner(
     guarded: RunningServer, give: Callable[..., dict[str, str]]
 ) -> None:
     ana, ben = give("ana-laptop", owner="ana"), give("ben-phone", owner="ben")

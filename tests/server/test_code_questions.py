@@ -186,7 +186,7 @@ def test_untrusted_model_is_not_called_even_for_counting(tmp_path: Path, give: C
         assert server.client.get("/v1/conversations").json()["total"] == 0
 
 
-def test_a_body_that_is_too_large_is_refused() -> None:
+def test_body_that_is_too_large_is_refused() -> None:
     with running("memory:", ScriptedProvider(), serve={"body_bytes": 2_000}) as server:
         for path in (*SOLUTIONS, *FILTERS):
             assert post(server, path, 413, prompt="x" * 3_000)["error"]["code"] == "request_too_large"

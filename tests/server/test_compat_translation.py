@@ -134,7 +134,7 @@ def test_stop_sequences_of_anthropic_use_chat_completions() -> None:
         assert (proxy.upstream.calls[-1].path, json.loads(proxy.sent)["stop"]) == ("/v1/chat/completions", ["."])
 
 
-def test_pictures_and_documents_of_users_are_translated() -> None:
+def test_images_and_documents_of_users_are_translated() -> None:
     parts = [
         {"type": "text", "text": "What?"},
         {"type": "image_url", "image_url": {"url": PICTURE_URL}},

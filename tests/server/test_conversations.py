@@ -33,7 +33,7 @@ def test_imported_archive_without_model_uses_default_model() -> None:
         assert server.ask(key, "When?")["answer"] == "At noon."
 
 
-def test_a_conversation_is_begun_listed_read_renamed_and_erased(server: RunningServer) -> None:
+def test_conversation_is_begun_listed_read_renamed_and_erased(server: RunningServer) -> None:
     key = server.begin("garden", title="Herbs")
     listed = server.client.get("/v1/conversations").json()
     assert [(one["name"], one["title"]) for one in listed["chats"] if one["conversation"] == key] == [
@@ -86,7 +86,7 @@ def test_stream_can_be_resumed_after_any_event(server: RunningServer) -> None:
     assert told[-1].name == "done"
 
 
-def test_the_id_of_another_question_is_refused(server: RunningServer) -> None:
+def test_id_of_another_question_is_refused(server: RunningServer) -> None:
     key = server.begin("other-id")
     message = server.ask(key, "Hello?")["message"]
     path = f"/v1/conversations/{key}/messages/{message}/events"
@@ -95,7 +95,7 @@ def test_the_id_of_another_question_is_refused(server: RunningServer) -> None:
     assert server.client.get(path, headers={"Last-Event-ID": "nonsense"}).status_code == 400
 
 
-def test_a_question_is_edited_answered_again_and_deleted_each_on_a_branch(server: RunningServer) -> None:
+def test_question_is_edited_answered_again_and_deleted_each_on_a_branch(server: RunningServer) -> None:
     key = server.begin("branches")
     first = server.ask(key, "When to sow?")
     path = f"/v1/conversations/{key}/messages/{first['message']}"
@@ -138,7 +138,7 @@ def test_conversation_forks_into_new_one(server: RunningServer) -> None:
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
 
 
-def test_a_conversation_is_exported_erased_and_imported_again(server: RunningServer) -> None:
+def test_conversation_is_exported_erased_and_imported_again(server: RunningServer) -> None:
     key = server.begin("traveller")
     server.ask(key, "Where to?")
     archive = server.client.get(f"/v1/conversations/{key}/export").text

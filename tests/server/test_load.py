@@ -32,9 +32,7 @@ class EchoProvider(ScriptedProvider):
         pytest.param("postgresql", 200, 10, marks=pytest.mark.long),
     ],
 )
-def test_many_chats_at_once_are_each_answered_with_their_own_words(
-    tmp_path: Path, kind: str, chats: int, turns: int
-) -> None:
+def test_concurrent_chats_get_their_own_answers(tmp_path: Path, kind: str, chats: int, turns: int) -> None:
     store = f"sqlite:///{tmp_path / 'chats.db'}" if kind == "sqlite" else servers.shared().make_store_url()
     rules = {"rate": 10_000_000, "runs": chats}
 

@@ -82,7 +82,7 @@ def test_settings_of_the_guide_are_valid() -> None:
     assert validate_settings(tomllib.loads(shown)).serve != HttpServerSettings()
 
 
-def test_programs_of_the_guide_to_existing_clients_get_an_answer() -> None:
+def test_documented_clients_get_an_answer() -> None:
     shown = [block.body for block in blocks(doc("how-to/existing-clients.md")) if block.language == "py"]
     programs = [body for body in shown if body.startswith("import")]
     assert len(programs) == 2

@@ -49,7 +49,7 @@ def test_something_is_attached_pinned_detached_and_dropped_between_turns(server:
     assert post(server, f"{path}/refresh", {})["conversation"]
 
 
-def test_names_are_completed_searched_and_attached_from_the_vault_alone(server: RunningServer) -> None:
+def test_names_are_completed_searched_and_attached_from_vault_only(server: RunningServer) -> None:
     names = get(server, "/v1/notes/complete", q="one-index")["names"]
     assert names == ["decisions/one-index.md"]
     assert get(server, "/v1/notes/search", q="what is decided")["hits"]
@@ -202,7 +202,7 @@ def test_facts_are_remembered_changed_and_forgotten(server: RunningServer) -> No
     assert server.client.delete("/v1/memory/nothing-of-it").status_code == 400
 
 
-def test_the_catalog_lists_runners_tools_models_and_settings(server: RunningServer) -> None:
+def test_catalog_lists_runners_tools_models_and_settings(server: RunningServer) -> None:
     assert "agent" in [one["name"] for one in get(server, "/v1/runners")["runners"]]
     assert [one["name"] for one in get(server, "/v1/tools")["tools"]]
     assert [one["id"] for one in get(server, "/v1/models")["data"]] == ["scripted:tides"]

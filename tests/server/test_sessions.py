@@ -139,7 +139,7 @@ def test_restart_ends_all_sessions(tokens: AccessTokenFile, rules: dict[str, obj
         assert second.client.get(LIST, headers={"Cookie": log_in(second, token)}).status_code == 200
 
 
-def test_unknown_token_logs_nobody_in_and_guesses_are_limited(guarded: RunningServer, tokens: AccessTokenFile) -> None:
+def test_unknown_token_cannot_log_in_and_guesses_are_limited(guarded: RunningServer, tokens: AccessTokenFile) -> None:
     token = add_token(tokens, "laptop")
     cookie = {"Cookie": log_in(guarded, token)}
     codes = [guarded.client.post("/v1/session", json={"token": f"lamella_{n}"}).status_code for n in range(6)]
@@ -154,9 +154,7 @@ def test_login_with_a_bad_body_is_refused(guarded: RunningServer, body: dict[str
     assert guarded.client.post("/v1/session", content=b"token=x").status_code == 422
 
 
-def test_expired_or_forged_cookies_are_refused_and_lock_nobody_out(
-    guarded: RunningServer, tokens: AccessTokenFile
-) -> None:
+def test_expired_or_forged_cookies_are_refused_without_lockout(guarded: RunningServer, tokens: AccessTokenFile) -> None:
     add_token(tokens, "laptop")
     session, cookie = guarded.state.sessions.create(tokens.read()[0])
     forged = [
@@ -187,7 +185,7 @@ def test_session_expires_and_every_worker_with_the_key_accepts_it(tokens: Access
     assert one.find(headers, tokens) is None
 
 
-def test_where_no_token_is_needed_nobody_logs_in() -> None:
+def test_login_is_impossible_if_no_token_is_needed() -> None:
     with running("memory:", ScriptedProvider()) as server:
         session = server.client.get("/v1/session").json()
         assert (session["needed"], session["active"], session["scope"]) == (False, True, "admin")

@@ -58,7 +58,7 @@ def test_turn_running_on_one_server_is_visible_on_other(
     assert other.ask(key, "And low tide?")["answer"] == "At six."
 
 
-def test_questions_from_both_at_once_are_all_answered_one_after_the_other(
+def test_concurrent_questions_of_two_servers_are_answered_in_turn(
     both: tuple[RunningServer, RunningServer],
 ) -> None:
     one, _ = both

@@ -59,7 +59,7 @@ def test_attachment_equals_its_transcript_form(one: Attachment, written: dict[st
     assert one.to_artifact() == parse_attachment(AttachmentIn.model_validate(written))
 
 
-def test_a_policy_that_does_not_exist_is_refused() -> None:
+def test_policy_that_does_not_exist_is_refused() -> None:
     with pytest.raises(SettingError, match="no policy 'glue'") as caught:
         Note(path="a.md", text="A", policy="glue").to_artifact()
     assert "follow, snapshot, pin" in caught.value.hint

@@ -69,7 +69,7 @@ def errors(told: str) -> dict[str, str]:
     return {name.rpartition("::")[2]: reason for name, _, reason in lines}
 
 
-def test_only_tests_that_break_the_rule_fail(told: str) -> None:
+def test_only_tests_that_violate_marker_rule_fail(told: str) -> None:
     assert set(errors(told)) == {"test_moving_unmarked", "test_still_marked", "test_without_a_reason"}
 
 

@@ -291,7 +291,7 @@ def test_requests_one_after_the_other_use_one_connection(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses"])
-def test_a_stream_that_is_never_closed_is_waited_for_only_for_a_moment(name: str) -> None:
+def test_unclosed_stream_is_awaited_briefly(name: str) -> None:
     heard = hear(find(name), Flow(chunks=STREAMS[name], hangs=True), patience=30.0)
     assert (heard.text, heard.error) == (TEXT, None)
     assert isinstance(heard.deltas[-1], StopDelta)

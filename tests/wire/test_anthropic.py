@@ -130,12 +130,12 @@ def test_stable_parts_of_instructions_end_with_breakpoint() -> None:
 @pytest.mark.parametrize(
     ("pause", "ttl"), [(None, None), (10.0, None), (299.0, None), (300.0, "1h"), (3_599.0, "1h"), (7_200.0, None)]
 )
-def test_the_lifetime_is_the_shortest_that_outlasts_the_pause(pause: float | None, ttl: str | None) -> None:
+def test_lifetime_is_the_shortest_that_outlasts_the_pause(pause: float | None, ttl: str | None) -> None:
     body = build_request(replace(START, expected_pause=pause), PROFILE)
     assert {block["cache_control"].get("ttl") for block in _marked(body)} == {ttl}
 
 
-def test_an_entry_lives_as_long_as_was_paid_for() -> None:
+def test_entry_lives_for_paid_lifetime() -> None:
     with anthropic_server() as server:
         short = _send(server, START)
         server.cache.now = 301.0
@@ -187,7 +187,7 @@ def test_write_lifetimes_of_stream_start_are_kept() -> None:
     assert usage.write_long == server.served[0].long > 0
 
 
-def test_thoughts_are_handed_back_unchanged_with_their_signature() -> None:
+def test_reasoning_is_returned_with_its_signature() -> None:
     act = Say(reasoning="Look it up.", calls=(Wanted(id="c", name="search", arguments={"q": "x"}),))
     request = replace(START, tools=(SEARCH, READ))
     with anthropic_server(act) as server:

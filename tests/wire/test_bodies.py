@@ -8,7 +8,7 @@ EVERY = [pytest.param(wire, name, id=f"{wire.name}.{name}") for wire in WIRES fo
 
 
 @pytest.mark.parametrize(("wire", "name"), EVERY)
-def test_a_body_is_the_golden_one(wire: Wire, name: str) -> None:
+def test_body_is_the_golden_one(wire: Wire, name: str) -> None:
     body = sent(wire, cases(wire)[name])
     assert written(body) == golden_path(wire, name).read_text(encoding="utf-8")
 

@@ -176,7 +176,7 @@ def test_endless_compressed_answer_is_cut_and_text_kept(wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/html"])
-def test_an_answer_in_one_piece_that_unpacks_without_end_is_refused(wire: Wire, kind: str) -> None:
+def test_answer_in_one_piece_that_unpacks_without_end_is_refused(wire: Wire, kind: str) -> None:
     packed = gzip.compress(b'{"a": "' + b"x" * HUGE + b'"}', compresslevel=1)
     ended = listen(wire, Plain(body=packed, headers={"content-type": kind, "content-encoding": "gzip"}))
     assert type(ended.error) is InvalidReplyError
@@ -184,7 +184,7 @@ def test_an_answer_in_one_piece_that_unpacks_without_end_is_refused(wire: Wire, 
 
 
 @pytest.mark.parametrize(("status", "told"), [(200, "packed more than once"), (502, "answered 502")])
-def test_an_answer_that_is_packed_more_than_once_is_not_unpacked(wire: Wire, status: int, told: str) -> None:
+def test_repeatedly_compressed_answer_is_not_unpacked(wire: Wire, status: int, told: str) -> None:
     """Gigabytes in the middle may be a few bytes outside and none inside; here the inside says what would be read."""
     once = gzip.compress(b"".join(STREAMS[wire.name]) if status < 300 else b"<h1>Inside</h1>")
     headers = {"content-type": "text/event-stream", "content-encoding": "gzip, GZIP"}

@@ -75,7 +75,7 @@ def _arguments(call: ToolCall) -> str:
 
 
 @pytest.mark.parametrize(("spoken", "call"), WAYS)
-def test_an_answer_without_tools_ends(spoken: Spoken, call: Call) -> None:
+def test_answer_without_tools_ends(spoken: Spoken, call: Call) -> None:
     reply = _answer(spoken, call, dataclasses.replace(SAID, calls=(), reasoning=""))
     assert (reply.text, reply.stop, reply.calls) == (SAID.text, StopReason.END, ())
 
@@ -89,7 +89,7 @@ def test_an_answer_without_tools_ends(spoken: Spoken, call: Call) -> None:
         pytest.param(EVERY[3], ask_content_chunks, "MAX_TOKENS", id="gemini"),
     ],
 )
-def test_an_answer_that_was_cut_short_is_read_all_the_same(spoken: Spoken, call: Call, word: str) -> None:
+def test_truncated_answer_is_read(spoken: Spoken, call: Call, word: str) -> None:
     reply = _answer(spoken, call, Say(text=SAID.text, stop=word))
     assert (reply.text, reply.stop) == (SAID.text, StopReason.LENGTH)
 
@@ -266,7 +266,7 @@ def _whole_completion(content: object) -> dict[str, object]:
         (None, ""),
     ],
 )
-def test_a_completion_in_parts_is_one_text(content: object, text: str) -> None:
+def test_completion_in_parts_is_one_text(content: object, text: str) -> None:
     assert SPEAKS.parse_reply(_whole_completion(content)).text == text
 
 
@@ -276,7 +276,7 @@ def test_completion_with_non_text_content_is_refused(content: object) -> None:
         SPEAKS.parse_reply(_whole_completion(content))
 
 
-def test_a_completion_without_a_message_is_refused() -> None:
+def test_completion_without_a_message_is_refused() -> None:
     with pytest.raises(InvalidReplyError, match=r"The message of the answer is 'At noon\.', of type str"):
         SPEAKS.parse_reply({"object": "chat.completion", "choices": [{"message": "At noon.", "finish_reason": "stop"}]})
 

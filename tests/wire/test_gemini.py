@@ -88,7 +88,7 @@ def test_stop_reason_is_parsed(stop: str, reason: StopReason) -> None:
         assert _send(server, START).stop is reason
 
 
-def test_a_prompt_that_is_blocked_is_refused_without_an_answer() -> None:
+def test_prompt_that_is_blocked_is_refused_without_an_answer() -> None:
     reply = read_reply({"prompt_feedback": {"block_reason": "SAFETY"}, "usage_metadata": {"prompt_token_count": 4}})
     assert reply is not None
     assert (reply.stop, reply.text, reply.usage.plain) == (StopReason.REFUSED, "", 4)

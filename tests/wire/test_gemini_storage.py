@@ -81,7 +81,7 @@ def test_instructions_library_and_tools_are_stored_and_read_by_every_turn() -> N
     assert server.stored == {}
 
 
-def test_a_changed_library_replaces_the_cache_and_the_old_one_is_deleted() -> None:
+def test_changed_library_replaces_the_cache_and_the_old_one_is_deleted() -> None:
     changed = replace(START, messages=(system(note("moon", 30_000), instructions="Be terse."), user("First?")))
 
     async def run(server: GeminiServer) -> None:
@@ -151,7 +151,7 @@ def test_storing_without_a_known_price_is_refused() -> None:
         estimate_storage_costs(1, replace(PROFILE, storage=None), STORING)
 
 
-def test_a_model_that_offers_no_caches_of_their_own_is_refused_by_name() -> None:
+def test_model_that_offers_no_caches_of_their_own_is_refused_by_name() -> None:
     async def run(server: GeminiServer) -> None:
         provider = _provider(server, _Time())
         try:
@@ -165,7 +165,7 @@ def test_a_model_that_offers_no_caches_of_their_own_is_refused_by_name() -> None
     assert server.calls == []
 
 
-def test_a_cache_needs_a_conversation_to_belong_to() -> None:
+def test_cache_needs_a_conversation_to_belong_to() -> None:
     with pytest.raises(InvalidOperationError, match="conversation"):
         remote_cache_key(replace(START, conversation=None))
 
@@ -202,7 +202,7 @@ def test_undeletable_cache_is_named_and_retried() -> None:
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.005, 0.02, 0.05])
-def test_being_cancelled_leaves_no_cache_behind(moment: float) -> None:
+def test_cancellation_leaves_no_remote_cache(moment: float) -> None:
     async def run(server: GeminiServer) -> None:
         provider = _provider(server, _Time())
         await _ask(provider, ask(user("Warm up"), model=MODEL))
@@ -217,7 +217,7 @@ def test_being_cancelled_leaves_no_cache_behind(moment: float) -> None:
     assert server.stored == {}
 
 
-def test_closing_is_not_cut_short_by_being_cancelled() -> None:
+def test_close_is_completed_despite_cancellation() -> None:
     async def run(server: GeminiServer) -> None:
         provider = _provider(server, _Time())
         await _ask(provider, START)

@@ -74,7 +74,7 @@ def test_each_turn_reads_all_that_the_one_before_sent(serve: Callable[..., Any])
 
 
 @pytest.mark.parametrize("serve", SERVERS)
-def test_an_old_model_gets_no_breakpoints_and_reads_in_steps(serve: Callable[..., Any]) -> None:
+def test_old_model_gets_no_breakpoints_and_reads_in_steps(serve: Callable[..., Any]) -> None:
     old = replace(START, model=OLD_MODEL)
     with serve() as server:
         first = _send(server, old).usage
@@ -87,7 +87,7 @@ def test_an_old_model_gets_no_breakpoints_and_reads_in_steps(serve: Callable[...
 
 
 @pytest.mark.parametrize("serve", SERVERS)
-def test_a_message_that_will_change_is_not_written(serve: Callable[..., Any]) -> None:
+def test_unstable_message_is_not_written(serve: Callable[..., Any]) -> None:
     shelf = note("tides", 8_000)
     first = replace(
         ask(system(shelf), user("First? " * 200), assistant("Yes."), user("<note> Second?"), model=MODEL),
@@ -133,7 +133,7 @@ def test_conversations_have_caches_of_their_own(serve: Callable[..., Any]) -> No
     assert [body["prompt_cache_key"] for body in server.bodies] == ["harbour", "another"]
 
 
-def test_a_long_name_becomes_a_key_of_64_characters() -> None:
+def test_long_name_becomes_a_key_of_64_characters() -> None:
     assert prompt_cache_key("x" * 64) == "x" * 64
     assert len(prompt_cache_key("x" * 65)) == 64
     assert prompt_cache_key("x" * 65) != prompt_cache_key("x" * 66)
@@ -250,7 +250,7 @@ def test_breakpoint_after_instructions_is_allowed_and_after_nothing_refused(buil
         build(replace(START, breakpoints=(9,)), PROFILE)
 
 
-def test_a_server_at_home_needs_no_key_and_openai_does() -> None:
+def test_local_server_needs_no_key_and_openai_does() -> None:
     with chat_server() as server:
         local = OpenAIChatProvider(key="", address=f"{server.url}/v1", timeout=10.0)
         with pytest.raises(AuthenticationError, match="401"):

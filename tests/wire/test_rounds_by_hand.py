@@ -88,9 +88,7 @@ def test_provider_reply_is_same_bytes_however_received(spoken: Spoken, call: Cal
 
 @pytest.mark.parametrize("layout", ["in_place", "library"])
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: spoken.name)
-def test_a_process_that_begins_between_any_two_steps_sends_the_same_bytes(
-    spoken: Spoken, layout: str, tmp_path: Path
-) -> None:
+def test_process_started_between_any_two_steps_sends_same_bytes(spoken: Spoken, layout: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/chats.db"
 
     def open_again(before: Conversation | Conversation) -> Conversation:

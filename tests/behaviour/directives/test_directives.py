@@ -41,7 +41,7 @@ def test_orders_in_pasted_text_are_not_directives(text: str) -> None:
     assert find_directives({"m": text}, WORDS) == {}
 
 
-def test_a_directive_with_a_list_keeps_the_list() -> None:
+def test_directive_with_a_list_keeps_the_list() -> None:
     text = "From now on:\n- use metric units\n- leave out prices\n\nWhat is next?"
     assert find_directives({"m": text}, WORDS) == {"m": ("From now on:\n- use metric units\n- leave out prices",)}
 

@@ -54,7 +54,7 @@ def test_usage_sums_to_server_count(wire: Wire) -> None:
     assert first.usage.fault is None
 
 
-def test_calls_and_thoughts_arrive_whole_and_can_be_answered(wire: Wire) -> None:
+def test_calls_and_reasoning_arrive_whole_and_can_be_answered(wire: Wire) -> None:
     request = ModelRequest(model=wire.model, messages=_simple(wire).messages, tools=(SEARCH, READ))
     wanted = (
         Wanted(id="call_1", name="search", arguments={"q": "high tide"}),
@@ -104,7 +104,7 @@ def test_provider_reply_accompanies_each_call(wire: Wire) -> None:
     assert plain.provider_reply is None
 
 
-def test_an_answer_without_text_is_an_empty_reply(wire: Wire) -> None:
+def test_answer_without_text_is_an_empty_reply(wire: Wire) -> None:
     with wire.serve(Say(text="")) as server:
         reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
     assert (reply.text, reply.calls) == ("", ())

@@ -50,18 +50,18 @@ def test_unknown_model_is_named(wire: Wire) -> None:
     assert "no-such-model" in error.hint
 
 
-def test_a_wrong_path_is_a_wrong_address(wire: Wire) -> None:
+def test_wrong_path_is_wrong_endpoint(wire: Wire) -> None:
     with wire.serve() as server, pytest.raises(WrongEndpointError) as caught:
         collect(wire.connect(f"{server.url}/elsewhere", wire.key, 10.0), _request(wire))
     assert "/elsewhere" in caught.value.hint
 
 
-def test_a_web_page_is_a_wrong_address(wire: Wire) -> None:
+def test_web_page_is_wrong_endpoint(wire: Wire) -> None:
     assert type(_fail(wire, Page())) is WrongEndpointError
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_no_server_sends_a_conversation_or_a_key_elsewhere(wire: Wire, status: int) -> None:
+def test_server_redirect_does_not_leak_conversation_or_key(wire: Wire, status: int) -> None:
     with wire.serve(Say()) as elsewhere:
         error = _fail(wire, Fail(status=status, headers={"location": f"{elsewhere.url}{wire.root}/steal"}))
     assert type(error) is WrongEndpointError
@@ -87,7 +87,7 @@ def test_invalid_address_is_refused_before_sending(wire: Wire, address: str) -> 
 
 
 @pytest.mark.parametrize("key", ["two words", "line\n", "schlüssel", "\x00"])
-def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(wire: Wire, key: str) -> None:
+def test_key_invalid_in_header_is_refused_without_showing_it(wire: Wire, key: str) -> None:
     with pytest.raises(AuthenticationError) as caught:
         collect(wire.connect("http://127.0.0.1:1", key, 10.0), _request(wire))
     assert key not in str(caught.value)
@@ -100,7 +100,7 @@ def test_rate_limit_gives_time_to_wait(wire: Wire) -> None:
     assert "17 seconds" in error.hint
 
 
-def test_an_overloaded_provider_may_work_later(wire: Wire) -> None:
+def test_overloaded_provider_error_is_retryable(wire: Wire) -> None:
     error = _fail(wire, wire.overload)
     assert isinstance(error, ProviderOverloadedError)
     assert error.wait is None
@@ -110,7 +110,7 @@ def test_oversized_request_raises_context_overflow(wire: Wire) -> None:
     assert type(_fail(wire, wire.overflow)) is ContextOverflowError
 
 
-def test_a_failure_without_a_better_name_is_the_providers(wire: Wire) -> None:
+def test_unnamed_failure_is_provider_error(wire: Wire) -> None:
     error = _fail(wire, Fail())
     assert type(error) is ProviderError
     assert "500" in str(error)
@@ -127,12 +127,12 @@ def test_hanging_server_times_out(wire: Wire, act: Act) -> None:
     assert "0.3 seconds" in str(error)
 
 
-def test_garbage_is_a_broken_reply(wire: Wire) -> None:
+def test_garbage_is_invalid_reply(wire: Wire) -> None:
     assert type(_fail(wire, Garbage())) is InvalidReplyError
 
 
 @pytest.mark.parametrize("act", [Cut(), Cut(clean=True)], ids=["broken", "ended"])
-def test_a_stream_that_closes_in_the_middle_is_a_broken_reply(wire: Wire, act: Act) -> None:
+def test_stream_closed_in_middle_is_invalid_reply(wire: Wire, act: Act) -> None:
     assert type(_fail(wire, act)) is InvalidReplyError
 
 

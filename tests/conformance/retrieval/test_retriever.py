@@ -71,7 +71,7 @@ def test_first_passage_of_each_note_precedes_second_ones(retriever: NoteRetrieve
     assert len(find(retriever, "pump", limit=1)) == 1
 
 
-def test_the_same_question_has_the_same_answer(retriever: NoteRetriever) -> None:
+def test_same_question_has_the_same_answer(retriever: NoteRetriever) -> None:
     retriever.refresh()
     assert find(retriever, "old pump") == find(retriever, "old pump")
 

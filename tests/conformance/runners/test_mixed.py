@@ -65,7 +65,7 @@ def test_runner_prompt_parts_leave_with_runner(opened: Open, movements: list[Pre
     assert [tool.name for tool in looking.tools] == [tool.name for tool in looking_again.tools]
 
 
-def test_tools_that_a_program_gave_stay_when_the_runner_changes_back(opened: Open) -> None:
+def test_tools_of_program_remain_when_runner_changes_back(opened: Open) -> None:
     call = ScriptedReply(calls=(ToolCall(id="c", name="search", arguments='{"query": "spades"}'),))
     speaker = Speaker("Yes.", "Well.", call, "Two.")
     conversation = opened(speaker).chat("shed", layout="in_place")

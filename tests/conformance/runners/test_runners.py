@@ -55,7 +55,7 @@ def test_stopped_answer_is_stored_partially(opened: Open, runner: str) -> None:
     assert conversation.ledger()[-1][-1].stop == "stopped"
 
 
-def test_a_process_that_ends_at_once_leaves_the_question_to_the_next(opened: Open, runner: str) -> None:
+def test_killed_process_leaves_question_pending(opened: Open, runner: str) -> None:
     lost = opened(Speaker(ScriptedReply(text="Never heard.", error=DOWN))).chat("garden", layout="in_place")
 
     async def vanish() -> list[dict[str, object]]:
@@ -82,7 +82,7 @@ def test_a_process_that_ends_at_once_leaves_the_question_to_the_next(opened: Ope
     assert replies(conversation) == [ANSWER.text]
 
 
-def test_an_error_before_a_word_leaves_the_question_waiting(opened: Open, say: Say) -> None:
+def test_error_before_text_leaves_question_pending(opened: Open, say: Say) -> None:
     speaker = Speaker(ScriptedReply(error=DOWN), ANSWER)
     conversation = opened(speaker).chat("garden")
     with pytest.raises(InvalidReplyError):
@@ -151,7 +151,7 @@ def test_runner_has_own_compaction_settings(opened: Open, say: Say, runner: str)
     assert {str(step.name) for receipt in receipts for step in receipt.steps} == {"expendable"}
 
 
-def test_calls_have_their_results_whatever_happens_between(opened: Open, say: Say) -> None:
+def test_calls_have_results_after_any_interruption(opened: Open, say: Say) -> None:
     def look(word: str) -> str:
         """Looks up a word."""
         return f"{word}: a plant."

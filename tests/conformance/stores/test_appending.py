@@ -55,7 +55,7 @@ def test_any_text_in_body_loads_unchanged(store: Store, text: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["x y", "ä/ö", "🦉", "%41", "'", "a" * 500])
-def test_any_name_of_a_conversation_will_do(store: Store, name: str) -> None:
+def test_any_conversation_name_is_accepted(store: Store, name: str) -> None:
     store.append(name, say("one"), expected=0)
     assert texts(store, name) == ["one"]
     assert list(store.load(name + "x")) == []
@@ -67,13 +67,13 @@ def test_only_the_events_after_a_number_are_loaded(store: Store) -> None:
     assert list(store.load("c", after=3)) == []
 
 
-def test_a_conversation_that_does_not_exist_has_no_events(store: Store) -> None:
+def test_conversation_that_does_not_exist_has_no_events(store: Store) -> None:
     assert list(store.load("c")) == []
     assert store.read_contents("c", ["sha256:none"]) == {}
 
 
 @pytest.mark.parametrize("expected", [0, 1, 3])
-def test_an_append_after_another_number_of_events_is_refused_with_both_numbers(store: Store, expected: int) -> None:
+def test_append_at_wrong_version_is_refused_with_both_numbers(store: Store, expected: int) -> None:
     store.append("c", say("one", "two"), expected=0)
     with pytest.raises(ConflictError) as caught:
         store.append("c", say("three"), expected=expected)
@@ -87,7 +87,7 @@ def test_append_to_missing_conversation_with_expected_events_is_refused(store: S
     assert store.list_conversations() == []
 
 
-def test_the_same_append_twice_is_a_conflict(store: Store) -> None:
+def test_same_append_twice_is_a_conflict(store: Store) -> None:
     store.append("c", say("one"), expected=0)
     with pytest.raises(ConflictError):
         store.append("c", say("one"), expected=0)
@@ -119,7 +119,7 @@ def test_invalid_append_is_refused(store: Store, written: EventBatch) -> None:
     assert store.list_conversations() == []
 
 
-def test_a_conversation_needs_a_name(store: Store) -> None:
+def test_conversation_needs_a_name(store: Store) -> None:
     with pytest.raises(InvalidOperationError):
         store.append("", say("one"), expected=0)
 
@@ -134,16 +134,14 @@ def test_a_conversation_needs_a_name(store: Store) -> None:
         ("c", EventRecord(kind=EventKind.MESSAGE, at=AT, body='"\udfff"')),
     ],
 )
-def test_text_that_some_store_could_not_keep_is_refused_by_all(
-    store: Store, conversation: str, record: EventRecord
-) -> None:
+def test_text_that_any_store_rejects_is_refused_by_all(store: Store, conversation: str, record: EventRecord) -> None:
     with pytest.raises(TextError):
         store.append(conversation, EventBatch(records=(record,)), expected=0)
     assert store.list_conversations() == []
 
 
 @pytest.mark.parametrize("name", ["c\0d", "c\ud800"])
-def test_a_name_that_some_store_could_not_keep_is_refused_when_reading_too(store: Store, name: str) -> None:
+def test_name_that_any_store_rejects_is_refused_on_read(store: Store, name: str) -> None:
     for use in (
         lambda: store.load(name),
         lambda: store.read_contents(name, []),

@@ -70,7 +70,7 @@ def test_batch_creates_and_extends_conversations(store: Store, path: Path) -> No
     assert list(store.verify()) == []
 
 
-def test_of_two_that_begin_under_one_name_one_is_a_conflict(store: Store, path: Path) -> None:
+def test_second_conversation_of_same_name_in_batch_is_conflict(store: Store, path: Path) -> None:
     done = _append_at_once(store, path, [("a", say("one")), ("b", say("one"))], expected=0, name="both")
     assert sorted(type(one.exception()).__name__ for one in done) == ["ConflictError", "NoneType"]
     assert sum(bool(store.load(one)) for one in ("a", "b")) == 1
@@ -86,7 +86,7 @@ def test_conflict_in_batch_fails_only_itself(store: Store, path: Path, opened: O
     assert list(store.verify()) == []
 
 
-def test_of_two_to_one_conversation_one_is_a_conflict(store: Store, path: Path) -> None:
+def test_second_append_to_one_conversation_in_batch_is_conflict(store: Store, path: Path) -> None:
     done = _append_at_once(store, path, [(CHATS[0], say("mine")), (CHATS[0], say("yours")), (CHATS[1], say("two"))])
     failed = [one.exception() for one in done]
     assert sorted(type(one).__name__ for one in failed) == ["ConflictError", "NoneType", "NoneType"]

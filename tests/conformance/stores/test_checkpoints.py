@@ -138,7 +138,7 @@ def test_each_conversation_has_own_checkpoints(store: Store) -> None:
     assert (versions(store, "a"), versions(store, "b")) == ([], [1])
 
 
-def test_a_name_that_no_conversation_can_have_is_refused(store: Store) -> None:
+def test_impossible_conversation_name_is_refused(store: Store) -> None:
     with pytest.raises(InvalidOperationError):
         store.save_checkpoint("", Checkpoint(version=0, data=b"x"))
     with pytest.raises(InvalidOperationError):
@@ -163,7 +163,7 @@ def test_erasing_conversation_removes_checkpoints_and_refuses_new_ones(store: St
     assert list(store.verify_erased("c")) == []
 
 
-def test_an_erased_conversation_with_a_checkpoint_is_not_proven_so(url: str, opened: OpenStore) -> None:
+def test_erased_conversation_with_checkpoint_fails_verification(url: str, opened: OpenStore) -> None:
     store = opened(url)
     fill(store)
     store.erase_conversation("c", at=LATER)
@@ -172,7 +172,7 @@ def test_an_erased_conversation_with_a_checkpoint_is_not_proven_so(url: str, ope
     assert left == [("checkpoint 7", "left after erasure")]
 
 
-def test_a_checkpoint_of_no_conversation_is_found(url: str, opened: OpenStore) -> None:
+def test_checkpoint_without_conversation_is_reported(url: str, opened: OpenStore) -> None:
     store = opened(url)
     fill(store)
     tamper(url, "INSERT INTO checkpoints (conversation, version, head, data) VALUES ('nobody', 1, '', ?)", b"stray")
@@ -267,7 +267,7 @@ def talk(url: str) -> str:
         return conversation.id
 
 
-def test_a_chat_keeps_checkpoints_that_verify_agrees_with(url: str, opened: OpenStore) -> None:
+def test_saved_checkpoints_pass_verification(url: str, opened: OpenStore) -> None:
     key = talk(url)
     store = opened(url)
     assert versions(store, key) == [EVENTS_PER_CHECKPOINT]
@@ -291,7 +291,7 @@ def test_damaged_checkpoint_is_reported_by_verify_and_chat_opens(url: str, opene
     assert list(ConversationRepository(store, SystemClock()).verify()) == []
 
 
-def test_a_copy_leaves_checkpoints_behind(url: str, tmp_path: Path, opened: OpenStore) -> None:
+def test_copy_omits_checkpoints(url: str, tmp_path: Path, opened: OpenStore) -> None:
     key = talk(url)
     target = f"sqlite:///{tmp_path / 'copy.db'}"
     assert dict(copy_conversations(url, target)) == {"garden": "new"}

@@ -130,7 +130,7 @@ def test_conflict_in_batch_fails_only_itself(store: Store, address: str, opened:
     assert list(store.verify()) == []
 
 
-def test_of_two_to_one_conversation_one_is_a_conflict(store: Store, address: str) -> None:
+def test_second_append_to_one_conversation_is_conflict(store: Store, address: str) -> None:
     done = _append_at_once(store, address, [(CHATS[0], say("mine")), (CHATS[0], say("yours")), (CHATS[1], say("two"))])
     failed = [one.exception(FAR) for one in done]
     assert sorted(type(one).__name__ for one in failed) == ["ConflictError", "NoneType", "NoneType"]

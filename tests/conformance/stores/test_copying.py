@@ -88,7 +88,7 @@ def test_copy_repeats_erasure_of_source(addresses: tuple[str, str], opened: Open
     assert list(target.verify()) == []
 
 
-def test_a_conversation_with_an_erased_content_can_be_copied(addresses: tuple[str, str], opened: OpenStore) -> None:
+def test_conversation_with_an_erased_content_can_be_copied(addresses: tuple[str, str], opened: OpenStore) -> None:
     source, target = map(opened, addresses)
     name = hash_text(SECRET)
     garden = _key(source, "garden")

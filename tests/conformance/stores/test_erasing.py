@@ -89,7 +89,7 @@ def test_appended_erasure_event_removes_its_contents(two: Store) -> None:
     assert two.stats().content_bytes == len(SHARED)
 
 
-def test_erased_content_can_be_brought_again(two: Store) -> None:
+def test_erased_content_can_be_added_again(two: Store) -> None:
     two.append("a", erasure(hash_bytes(OWN)), expected=1)
     two.append("a", attach(OWN), expected=2)
     assert two.read_contents("a", [hash_bytes(OWN)]) == {hash_bytes(OWN): OWN}
@@ -197,7 +197,7 @@ def test_interrupted_erasure_is_reported_until_repeated(tmp_path: Path, opened: 
     assert list(store.verify_erased("c")) == []
 
 
-def test_a_log_that_someone_still_reads_is_reported(tmp_path: Path) -> None:
+def test_log_held_open_by_reader_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "chats.db"
     store = open_sqlite(str(path), timeout=0.2)
     store.append("c", say("secret"), expected=0)

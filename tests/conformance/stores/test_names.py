@@ -57,7 +57,7 @@ def test_name_wins_over_key(store: Store) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a\0b", "\ud800"])
-def test_a_name_that_not_every_store_could_keep_is_refused(store: Store, name: str) -> None:
+def test_name_that_any_store_rejects_is_refused(store: Store, name: str) -> None:
     with pytest.raises(TextError if name else LamellaError):
         store.append("k1", say("one"), expected=0, name=name)
     with pytest.raises(LamellaError):
@@ -227,7 +227,7 @@ def test_reassigned_name_stays_with_new_conversation(url: str, two: Store) -> No
     assert _find(two, "garden") == ("k3", "garden")
 
 
-def test_an_erased_conversation_is_not_repaired(url: str, two: Store) -> None:
+def test_erased_conversation_is_not_repaired(url: str, two: Store) -> None:
     two.erase_conversation("k1", at=LATER)
     with pytest.raises(StoreCorruptedError):
         two.repair("k1", _title)

@@ -131,7 +131,7 @@ def test_retried_append_after_lost_answer_is_not_duplicated(proxy: Proxy, throug
     assert texts(through, "c") == ["one", "two"]
 
 
-def test_after_a_lost_answer_another_append_is_still_a_conflict(proxy: Proxy, through: Store) -> None:
+def test_append_after_lost_answer_can_still_conflict(proxy: Proxy, through: Store) -> None:
     proxy.lose_commit = proxy.shut = True
     with pytest.raises(StoreUnavailableError):
         through.append("c", say("two"), expected=1)
@@ -185,7 +185,7 @@ def test_server_error_is_reported_and_append_can_be_retried(address: str, kept: 
     assert kept.append("c", attach(b"x", text="two"), expected=1) == 2
 
 
-def test_a_read_only_server_can_be_read(address: str, kept: Store, opened: OpenStore) -> None:
+def test_read_only_server_can_be_read(address: str, kept: Store, opened: OpenStore) -> None:
     reading = opened(address + "&options=-c%20default_transaction_read_only%3Don")
     assert texts(reading, "c") == ["one"]
     with pytest.raises(StoreUnavailableError, match="read-only"):
@@ -236,14 +236,14 @@ def test_missing_database_or_role_hint_points_to_address() -> None:
         "postgresql://me:sec@zzret@localhost/chats",
     ],
 )
-def test_an_address_that_cannot_be_read_is_refused_without_the_password(url: str) -> None:
+def test_address_that_cannot_be_read_is_refused_without_the_password(url: str) -> None:
     with pytest.raises(SettingError, match="cannot be read") as caught:
         open_store(url)
     assert "zzret" not in caught.value.message + caught.value.hint
 
 
 @pytest.mark.parametrize("schema", ["Has Capitals", "x;DROP TABLE y", ""])
-def test_a_schema_of_no_plain_name_is_refused(schema: str) -> None:
+def test_schema_with_unusual_name_is_refused(schema: str) -> None:
     with pytest.raises(SettingError, match="plain name"):
         open_store(servers.shared().url("postgres", schema=schema))
 
@@ -314,7 +314,7 @@ def test_commits_are_durable_despite_role_defaults(address: str) -> None:
     lax.close()
 
 
-def test_the_server_that_the_development_package_carries_will_do() -> None:
+def test_server_of_development_package_works() -> None:
     with servers.running(programs=servers.find_packaged_programs()) as server:
         store = open_store(server.make_store_url())
         assert store.append("c", attach(b"x", text="one"), expected=0) == 1
@@ -332,7 +332,7 @@ class _Transacting:
         return [convert(row) for row in self._connection.execute(sql.replace("?", "%s").encode(), values, binary=True)]
 
 
-def test_reading_checkpoints_looks_at_their_own_events_whatever_the_server_expects(address: str, kept: Store) -> None:
+def test_reading_checkpoints_uses_index_with_any_planner(address: str, kept: Store) -> None:
     """Its figures are from before the conversation began: by these it has nearly no events."""
     for name in (*"abde", "new"):
         for version in (100, 200, 300):

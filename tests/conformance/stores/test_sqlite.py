@@ -60,7 +60,7 @@ def _still_works(store: Store) -> None:
     assert list(store.verify()) == []
 
 
-def test_every_setting_that_makes_writes_durable_and_erasure_real_is_on(path: Path) -> None:
+def test_sqlite_settings_make_writes_durable_and_erasure_real(path: Path) -> None:
     database = SqliteDatabase(str(path), timeout=1.0)
 
     def read(name: str) -> object:
@@ -171,12 +171,12 @@ def test_foreign_file_is_unchanged(path: Path, data: bytes) -> None:
     assert path.read_bytes() == data
 
 
-def test_an_empty_file_becomes_a_store(path: Path, opened: OpenStore) -> None:
+def test_empty_file_becomes_a_store(path: Path, opened: OpenStore) -> None:
     path.touch()
     assert opened(f"sqlite:///{path}").append("c", say("one"), expected=0) == 1
 
 
-def test_a_file_cut_short_is_damaged_and_not_empty(path: Path, kept: Store, opened: OpenStore) -> None:
+def test_file_cut_short_is_damaged_and_not_empty(path: Path, kept: Store, opened: OpenStore) -> None:
     kept.append("c", attach(LARGE), expected=1)
     kept.close()
     os.truncate(path, 4096 * 2)
@@ -201,13 +201,13 @@ def test_interrupted_append_is_rolled_back(path: Path) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "memory:", "memory://"])
-def test_a_store_in_memory_has_no_file(url: str, opened: OpenStore) -> None:
+def test_store_in_memory_has_no_file(url: str, opened: OpenStore) -> None:
     store = opened(url)
     assert store.append("c", say("one"), expected=0) == 1
     assert not Path(":memory:").exists()
 
 
-def test_a_relative_path_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: OpenStore) -> None:
+def test_relative_path_is_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: OpenStore) -> None:
     monkeypatch.chdir(tmp_path)
     opened("sqlite:///my chats?.db").append("c", say("one"), expected=0)
     assert (tmp_path / "my chats?.db").exists()
@@ -349,7 +349,7 @@ def test_failed_write_in_batch_fails_only_itself(path: Path, counted: SqliteData
     assert counted.query("SELECT number FROM numbers") == [(0,), (1,)]
 
 
-def test_all_that_wait_for_the_lock_of_somebody_else_wait_only_once(path: Path, counted: SqliteDatabase) -> None:
+def test_waiters_for_foreign_lock_wait_once(path: Path, counted: SqliteDatabase) -> None:
     database = SqliteDatabase(str(path), timeout=2.0)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -399,7 +399,7 @@ class _Watched(SqliteDatabase):
         return super().query(sql, *values)
 
 
-def test_a_conversation_is_found_without_looking_at_every_other(path: Path) -> None:
+def test_conversation_is_found_by_index(path: Path) -> None:
     with closing(_Watched(str(path), timeout=1.0)) as database:
         store = SqlStore(database, name="chats")
         store.append("k1", say("one"), expected=0, name="garden")

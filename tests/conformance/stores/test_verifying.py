@@ -149,7 +149,7 @@ def test_damaged_conversation_is_not_loaded(url: str, filled: Store, damage: str
     assert len(filled.load("d")) == 2
 
 
-def test_a_damaged_file_is_reported_and_not_raised(tmp_path: Path, opened: OpenStore) -> None:
+def test_damaged_file_is_reported_and_not_raised(tmp_path: Path, opened: OpenStore) -> None:
     path = tmp_path / "chats.db"
     store = opened(f"sqlite:///{path}")
     store.append("c", attach(b"x" * 100_000), expected=0)

@@ -5,7 +5,7 @@ from tests.golden.runners.scenarios import HERE, Play, every_play, perform
 
 
 @pytest.mark.parametrize("play", list(every_play()), ids=str)
-def test_a_runner_sends_the_same_messages_as_ever(play: Play) -> None:
+def test_runner_messages_match_golden_files(play: Play) -> None:
     assert perform(play).encode() == play.expected.read_bytes()
 
 

@@ -58,7 +58,7 @@ def test_tool_results_are_not_attachments() -> None:
 
 
 @pytest.mark.parametrize("kind", ["note", "active_note", "pdf", "office", "canvas", "code"])
-def test_a_file_without_text_is_to_be_read(kind: str) -> None:
+def test_file_without_text_is_unresolved(kind: str) -> None:
     assert read(kind=kind, path="a.md", policy="pin", title="T") == UnresolvedAttachment(
         kind=ArtifactKind(kind), name="a.md", policy=AttachmentPolicy.PIN, title="T"
     )
@@ -71,7 +71,7 @@ def test_query_without_text_is_unresolved() -> None:
     )
 
 
-def test_a_file_with_empty_text_is_not_read() -> None:
+def test_file_with_empty_text_is_not_read() -> None:
     made = read(kind="note", path="a.md", text="")
     assert isinstance(made, Artifact)
     assert made.text == ""
@@ -149,7 +149,7 @@ def test_active_note_keeps_its_images() -> None:
     assert "embeds is not a picture" in refused(kind="active_note", path="a.md", text="x", images=broken).message
 
 
-def test_folders_and_tags_are_to_be_expanded() -> None:
+def test_folders_and_tags_are_unresolved() -> None:
     assert read(kind="folder", path="docs", policy="pin") == UnresolvedAttachment(
         kind=ArtifactKind.FOLDER, name="docs", policy=AttachmentPolicy.PIN
     )

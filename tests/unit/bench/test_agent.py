@@ -3,5 +3,5 @@
 from bench.agent import measure_cached_share
 
 
-def test_a_loop_that_only_grows_is_served_all_of_the_request_before() -> None:
+def test_growing_loop_is_served_all_of_previous_request() -> None:
     assert measure_cached_share() > 0.99

@@ -7,7 +7,7 @@ from lamella.server.compat.wires import Wire
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_glued_documents_cost_less_and_each_can_be_read(wire: Wire) -> None:
+def test_compat_documents_cost_less_than_naive_and_stay_readable(wire: Wire) -> None:
     cost = measure_cost(wire, turns=6)
     assert cost.glued == cost.readable == sum(len(list_glued(number)) for number in range(6))
     assert 0 < cost.ratio < 0.7

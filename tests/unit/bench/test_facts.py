@@ -13,7 +13,7 @@ def test_facts_are_distinct_and_questions_do_not_reveal_them() -> None:
     assert [fact.exact for fact in facts if sentences.count(fact.exact) != 1] == []
 
 
-def test_the_bad_summariser_gives_every_kind_of_bad_answer() -> None:
+def test_bad_summarizer_gives_every_kind_of_bad_answer() -> None:
     bad = BadSummarizer()
     answers = [bad.summarize([], max_tokens=10) for _ in range(4)]
     assert len(set(answers)) == 4

@@ -43,7 +43,7 @@ def test_result_with_call_and_question_is_no_orphan() -> None:
     ],
     ids=["no call", "another question", "no end", "no beginning"],
 )
-def test_half_of_a_result_is_an_orphan(text: str) -> None:
+def test_result_without_call_is_orphan(text: str) -> None:
     assert list(find_orphans([user(text)], SAID)) != []
 
 

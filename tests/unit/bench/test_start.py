@@ -12,6 +12,6 @@ def test_cpu_time_grows_with_work() -> None:
     assert 0 < nothing < measure_cpu([sys.executable, "-c", "sum(range(30_000_000))"], os.environ)
 
 
-def test_a_command_that_fails_is_not_measured() -> None:
+def test_failing_command_is_not_measured() -> None:
     with pytest.raises(AssertionError, match="ended with 3"):
         measure_cpu([sys.executable, "-c", "raise SystemExit(3)"], os.environ)

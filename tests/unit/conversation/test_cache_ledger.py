@@ -78,7 +78,7 @@ def test_calls_are_summed_and_unknown_values_are_none() -> None:
     assert (silent["calls"], silent["cached"], silent["total"], silent["cause"]) == (0, None, None, None)
 
 
-def test_a_name_that_would_break_the_line_or_a_terminal_is_written_out(listening: pytest.LogCaptureFixture) -> None:
+def test_unprintable_name_is_escaped_in_log_line(listening: pytest.LogCaptureFixture) -> None:
     log_turn(
         Conversation(conversation_key="a b\x1b[31m").ask("hi").envelope.prompt,
         IMPRINT,
@@ -127,7 +127,7 @@ def test_log_line_is_single_line_for_any_answer(said: str, listening: pytest.Log
     assert shown.endswith("...")
 
 
-def test_a_short_answer_is_shown_whole() -> None:
+def test_short_answer_is_shown_whole() -> None:
     assert preview_text("Beans.\n\n  Peas.") == "Beans. Peas."
     assert preview_text("x" * 200) == "x" * 200
     assert preview_text("x" * 201) == "x" * 200 + "..."

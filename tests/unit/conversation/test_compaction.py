@@ -122,7 +122,7 @@ def test_rejected_summary_is_requested_again_once_next_time() -> None:
     assert len(saying.asked) == asked + 3
 
 
-def test_a_plan_that_fetched_a_summary_is_committed_without_another() -> None:
+def test_plan_that_fetched_a_summary_is_committed_without_another() -> None:
     saying = Saying()
     chat = talk(saying)
     fill(chat, turns=10)

@@ -50,7 +50,7 @@ def test_citations_are_found_by_reply_id(tmp_path: Path) -> None:
         assert (conversation.sources(), conversation.sources(cited)) == ((), FOUND)
 
 
-def test_a_fork_and_an_archive_have_the_sources_as_well(tmp_path: Path) -> None:
+def test_fork_and_an_archive_have_the_sources_as_well(tmp_path: Path) -> None:
     with open_engine(tmp_path) as engine, open_engine(tmp_path, "other.db") as other:
         conversation = answer(engine.chat("garden"))
         assert engine.fork(conversation, conversation.head, "copy").sources() == FOUND

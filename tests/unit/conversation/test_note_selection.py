@@ -72,7 +72,7 @@ def test_why_explains_selected_outline(vault: Path) -> None:
     assert chat.why(outlined).why == "Not all that came with docs fits: its outline was chosen."
 
 
-def test_a_tag_is_chosen_from_like_a_folder(vault: Path) -> None:
+def test_tag_is_chosen_from_like_a_folder(vault: Path) -> None:
     shown = dict(attached(talk(vault).ask("What of subject5?", attach=[Tag(tag="#all")])))
     assert (shown["docs/n05.md"], shown["#all"]) == ("full", "full")
 

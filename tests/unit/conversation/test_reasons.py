@@ -40,7 +40,7 @@ def test_selection_is_found_by_its_note() -> None:
     assert chat.why("b.md").id.startswith("b.md#L1-L2")
 
 
-def test_a_name_that_may_mean_several_is_refused_with_their_ids() -> None:
+def test_name_that_may_mean_several_is_refused_with_their_ids() -> None:
     chat = talk()
     say(chat, "And this?", attach=[Note(path="b/spec.md", text="other")])
     with pytest.raises(InvalidOperationError, match=r"may be one of 2: a/spec\.md, b/spec\.md") as caught:
@@ -126,7 +126,7 @@ def test_outlined_reply_names_last_step() -> None:
         assert "attach" not in " ".join(remedies(reason))
 
 
-def test_an_outline_that_is_carried_forward_names_the_setting() -> None:
+def test_outline_that_is_carried_forward_names_the_setting() -> None:
     chat = talk(layout="library", carry_forward="preview")
     say(chat, "And?")
     reason = chat.why("spec")
@@ -134,7 +134,7 @@ def test_an_outline_that_is_carried_forward_names_the_setting() -> None:
     assert remedies(reason) == ["attach a/spec.md", "set carry_forward=full", "recall a/spec.md"]
 
 
-def test_talk_that_a_history_mode_hides_names_the_mode() -> None:
+def test_hidden_message_names_history_mode() -> None:
     chat = talk(layout="library", history="window", history_turns=1)
     first = say(chat, "One?")
     for number in range(3):
@@ -154,7 +154,7 @@ def test_image_and_tool_result_explain_their_turn() -> None:
     assert remedies(result) == [f"recall {result.id}"]
 
 
-def test_messages_are_called_by_their_turns() -> None:
+def test_messages_are_named_by_turn() -> None:
     chat = Conversation(layout="library")
     say(chat, "What is this?")
     say(chat, "And that?")
@@ -164,7 +164,7 @@ def test_messages_are_called_by_their_turns() -> None:
     assert not chat.why("turn:9").in_prompt
 
 
-def test_a_note_with_pictures_names_the_setting() -> None:
+def test_note_with_images_names_the_setting() -> None:
     chat = Conversation(layout="library", image_notes="handle")
     say(chat, "What is this?", attach=[Note(path="duck.md", text="![[duck.png]] A duck. " * 40)])
     reason = chat.why("duck")

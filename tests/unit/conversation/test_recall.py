@@ -77,7 +77,7 @@ def test_compacted_text_is_recalled_unchanged(
 
 
 @pytest.mark.parametrize("make", CHATS)
-def test_a_message_is_found_by_the_id_that_a_receipt_gives(
+def test_message_is_found_by_the_id_that_a_receipt_gives(
     make: Callable[..., Conversation | Conversation],
 ) -> None:
     chat = make(layout="in_place", window=4_000, reserve=500)
@@ -131,7 +131,7 @@ def test_erased_text_is_not_recalled_in_open_chat() -> None:
     assert conversation.recall("window") == ()
 
 
-def test_a_chat_opened_again_recalls_the_same() -> None:
+def test_chat_opened_again_recalls_the_same() -> None:
     store = InMemoryStore()
     conversation = make_chat(store, layout="in_place", window=4_000, reserve=500)
     talk(conversation)
@@ -159,7 +159,7 @@ def test_recall_index_is_kept_while_branch_grows() -> None:
 
 
 @pytest.mark.parametrize("query", ["", " \n"])
-def test_a_query_without_words_is_refused(query: str) -> None:
+def test_query_without_words_is_refused(query: str) -> None:
     with pytest.raises(InvalidOperationError, match="nothing to look for"):
         Conversation().recall(query)
 
@@ -170,7 +170,7 @@ def test_invalid_limit_is_refused(limit: int) -> None:
         Conversation().recall("desk", limit)
 
 
-def test_the_tool_answers_with_the_place_first_and_the_exact_original() -> None:
+def test_tool_answers_with_place_and_exact_original() -> None:
     chat = Conversation()
     talk(chat, turns=1)
     chat.ask("one more", drop=["spec.md"])

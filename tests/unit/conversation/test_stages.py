@@ -88,7 +88,7 @@ def test_refused_stage_change_keeps_workflow_and_pending_turn(chat: Work) -> Non
     chat.reply("It was answered.")
 
 
-def test_the_part_is_the_sessions_own(chat: Work) -> None:
+def test_workflow_part_is_rendered_by_session(chat: Work) -> None:
     with pytest.raises(InvalidOperationError, match="workflow is what the stages"):
         chat.ask("Hello?", system={"workflow": "Mine."})
     assert "Stage 1 of 6" in talk(chat)

@@ -270,7 +270,7 @@ def test_planning_on_loop_skips_summary_with_reason() -> None:
     assert gardener.asked == []
 
 
-def test_planning_in_a_thread_asks_on_the_loop_that_sends() -> None:
+def test_planning_in_thread_uses_loop_of_sender() -> None:
     asked: list[int] = []
 
     class Watched(Gardener):

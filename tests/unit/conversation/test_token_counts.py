@@ -170,7 +170,7 @@ def test_counts_of_failed_append_are_stored_on_retry(store: InMemoryStore) -> No
 
 
 @pytest.mark.parametrize("place", range(44))
-def test_a_count_with_a_damaged_byte_is_not_used(place: int) -> None:
+def test_count_with_a_damaged_byte_is_not_used(place: int) -> None:
     whole = encode_counts({hash_text("one"): 1}, PLAIN) + encode_counts({hash_text("two"): 2}, PLAIN)
     damaged = bytearray(whole)
     damaged[place] ^= 0x10
@@ -188,7 +188,7 @@ def test_invalid_count_bytes_are_ignored(broken: bytes) -> None:
     assert not are_counts_intact(broken)
 
 
-def test_a_number_too_large_to_keep_is_counted_each_time() -> None:
+def test_number_too_large_to_keep_is_counted_each_time() -> None:
     assert encode_counts({hash_text("one"): 2**32}, PLAIN) == b""
 
 

@@ -26,7 +26,7 @@ def test_stream_beyond_limit_is_error() -> None:
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/random"])
-def test_a_device_is_refused_and_not_read(device: str) -> None:
+def test_device_is_refused_without_reading(device: str) -> None:
     with pytest.raises(OSError, match="it is a device, not a file"):
         read_regular_file(Path(device))
 
@@ -35,7 +35,7 @@ def test_dev_null_is_empty_file() -> None:
     assert read_regular_file(Path(os.devnull)) == b""
 
 
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to(tmp_path / "pipe")
     for name in ("pipe", "link"):
@@ -100,7 +100,7 @@ def test_unchanged_file_is_read_once(file: Path) -> None:
     assert read.count == 1
 
 
-def test_a_file_that_was_touched_just_now_is_read_again(file: Path) -> None:
+def test_file_that_was_touched_just_now_is_read_again(file: Path) -> None:
     read = Reads(later=0)
     assert [read(file), read(file)] == ["one", "one"]
     assert read.count == 2
@@ -152,7 +152,7 @@ def test_file_is_settled_two_seconds_after_change() -> None:
     assert state.is_settled(8 + 2_000_000_000)
 
 
-def test_a_file_in_the_place_of_another_has_another_state(tmp_path: Path) -> None:
+def test_replaced_file_has_other_stat(tmp_path: Path) -> None:
     first, second = tmp_path / "a", tmp_path / "b"
     for file in (first, second):
         file.write_text("same", encoding="utf-8")

@@ -36,7 +36,7 @@ def test_reading_makes_no_folder_and_the_first_fact_does(book: MemoryFileStore) 
     assert {path.stat().st_mode & 0o777 for path in book.folder.iterdir()} == {0o600}
 
 
-def test_a_fact_that_is_there_is_not_written_twice(book: MemoryFileStore) -> None:
+def test_fact_that_is_there_is_not_written_twice(book: MemoryFileStore) -> None:
     first, _ = book.add("Likes  tea")
     assert book.add("likes TEA") == (first, False)
     assert book.add("likes tea", kind=FactKind.NOTED) == (first, False)
@@ -44,7 +44,7 @@ def test_a_fact_that_is_there_is_not_written_twice(book: MemoryFileStore) -> Non
 
 
 @pytest.mark.parametrize("which", ["2", "two", "TWO", "tw"])
-def test_a_fact_is_found_by_number_id_or_words(book: MemoryFileStore, which: str) -> None:
+def test_fact_is_found_by_number_id_or_words(book: MemoryFileStore, which: str) -> None:
     for text in ("one", "two", "three"):
         book.add(text)
     assert book.remove(which).text == "two"
@@ -68,7 +68,7 @@ def test_edited_fact_keeps_position_and_becomes_users(book: MemoryFileStore) -> 
     assert (changed.kind, texts(book)) == (FactKind.SAVED, ["Owns a canoe", "two"])
 
 
-def test_a_conversation_has_one_line_and_can_be_forgotten(book: MemoryFileStore) -> None:
+def test_conversation_has_one_line_and_can_be_forgotten(book: MemoryFileStore) -> None:
     book.add("Beans", kind=FactKind.RECENT, conversation_key="k1")
     book.add("Tides", kind=FactKind.RECENT, conversation_key="k2")
     book.add("Beans and peas", kind=FactKind.RECENT, conversation_key="k1")
@@ -117,7 +117,7 @@ def test_crlf_and_bom_are_accepted(book: MemoryFileStore) -> None:
     assert texts(book) == ["one", "two"]
 
 
-def test_a_link_is_not_followed(book: MemoryFileStore, tmp_path: Path) -> None:
+def test_link_is_not_followed(book: MemoryFileStore, tmp_path: Path) -> None:
     book.add("one")
     (tmp_path / "secret").write_text("- key", encoding="utf-8")
     (book.folder / RECENT_FILE).symlink_to(tmp_path / "secret")
@@ -149,7 +149,7 @@ def test_concurrent_processes_lose_no_facts(book: MemoryFileStore) -> None:
     assert sorted(texts(book)) == sorted(f"{name} {number}" for name in ("left", "right") for number in range(10))
 
 
-def test_a_comment_that_does_not_end_swallows_no_fact(tmp_path: Path) -> None:
+def test_unclosed_comment_hides_no_fact(tmp_path: Path) -> None:
     (tmp_path / "facts.md").write_text("<!-- note to self\n", encoding="utf-8")
     with pytest.raises(LamellaError, match="a comment that does not end"):
         MemoryFileStore(tmp_path).add("Likes tea")

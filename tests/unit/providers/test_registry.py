@@ -39,7 +39,7 @@ def test_model_maker_is_found_by_name_in_facts() -> None:
     assert all(find_provider_entry(profile.provider) is row for row in PROVIDERS for _, profile in row.model_profiles)
 
 
-def test_no_beginning_of_a_models_name_is_known_by_two_rows() -> None:
+def test_model_prefix_belongs_to_one_row() -> None:
     for one in PROVIDERS:
         for other in (row for row in PROVIDERS if row is not one):
             starts = [start for start, _ in (*other.model_profiles, *other.cache_profiles)]
@@ -78,7 +78,7 @@ def test_model_name_after_colon_follows_syntax(form: str, rest: str, takes: bool
     assert (row.accepts_model_name(rest), row.find_model_name(rest)) == (takes, bare)
 
 
-def test_places_stay_in_a_models_name() -> None:
+def test_location_is_kept_in_model_name() -> None:
     assert [strip_provider(model) for model in ("gguf:/m.gguf", "scripted:a.json", "local")] == [
         "gguf:/m.gguf",
         "scripted:a.json",

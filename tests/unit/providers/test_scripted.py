@@ -55,7 +55,7 @@ def test_exhausted_script_raises_error() -> None:
             reply_to(provider, REQUEST)
 
 
-def test_cancelling_is_noticed() -> None:
+def test_cancellation_is_recorded() -> None:
     provider = ScriptedProvider(ScriptedReply(text="abc", chunk_size=1, delay=30.0))
 
     async def run() -> None:

@@ -52,7 +52,7 @@ def test_omitted_facts_use_built_in_values() -> None:
     assert models.get_profile("claude-opus-5-5") == get_cache_profile(found)
 
 
-def test_an_entry_can_be_like_another_model() -> None:
+def test_entry_can_be_like_another_model() -> None:
     found = parse_profiles(OWN, name="own.toml").get_model("house-claude-2")
     assert (found.provider, found.breakpoints, found.diagnostics) == ("anthropic", 4, False)
 

@@ -75,7 +75,7 @@ def test_uncreatable_folder_is_reported(tmp_path: Path) -> None:
         IndexFile(tmp_path / "file" / "index.db")
 
 
-def test_the_words_of_a_batch_are_written_as_one_segment(path: Path) -> None:
+def test_words_of_a_batch_are_written_as_one_segment(path: Path) -> None:
     texts = [" ".join(f"w{number}x{other}" for other in range(400)) for number in range(400)]
     with closing(IndexFile(path)) as file:
         with file.write_transaction():

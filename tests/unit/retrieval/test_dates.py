@@ -53,7 +53,7 @@ def spans(text: str) -> tuple[str, str] | None:
         ("from March to June 2026", "2026-03-01", "2026-07-01"),
     ],
 )
-def test_words_of_time_are_days(text: str, start: str, end: str) -> None:
+def test_time_words_are_parsed_as_days(text: str, start: str, end: str) -> None:
     assert spans(text) == (start, end)
     assert spans(f"notes about beans {text.upper()} please") == (start, end)
 
@@ -82,7 +82,7 @@ def test_rest_of_query_is_returned() -> None:
     assert rest.split() == ["what", "did", "we", "decide", "about", "beans"]
 
 
-def test_the_first_month_of_a_year_follows_the_last_of_another() -> None:
+def test_first_month_of_a_year_follows_the_last_of_another() -> None:
     span, _ = parse_day_range("last month", today=date(2026, 1, 31))
     assert span == DaySpan(date(2025, 12, 1), date(2026, 1, 1), "last month")
 

@@ -26,7 +26,7 @@ INDONESIAN = "Rapat ini adalah rencana yang dibuat untuk tim dan pengguna dari k
         ("Ørsted, Straße, \u0131s\u0131", "orsted strasse isi"),
     ],
 )
-def test_a_text_is_found_by_parts_of_names_and_by_pairs_of_characters(text: str, parts: str) -> None:
+def test_text_is_found_by_parts_of_names_and_by_pairs_of_characters(text: str, parts: str) -> None:
     assert extra_search_words(text) == parts
 
 
@@ -56,7 +56,7 @@ def test_case_and_accents_do_not_count(word: str, folded: str) -> None:
     assert normalize_word(word) == folded
 
 
-def test_a_question_asks_for_words_their_parts_and_their_stems() -> None:
+def test_question_asks_for_words_their_parts_and_their_stems() -> None:
     [name, word] = parse_query_words("PodTemplateSpec makanan")
     assert (name.text, name.other_terms) == ("PodTemplateSpec", ("pod", "spec", "template"))
     assert (word.text, word.other_terms) == ("makanan", ("makan",))

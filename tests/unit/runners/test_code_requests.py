@@ -21,7 +21,7 @@ WHOLE = {
 FILES = {"a.py": "x = 1", "b.py": ""}
 
 
-def test_a_request_of_the_documented_shape_is_read_whole() -> None:
+def test_request_of_the_documented_shape_is_read_whole() -> None:
     problem, files, ignored = parse_code_question(WHOLE)
     assert (problem.prompt, problem.code, problem.use_template, problem.model) == ("Why?", "x = 1", False, "scripted:m")
     assert (problem.task, problem.task_state.task_names) == (CodeTask.REGULAR, ("regular",))

@@ -221,7 +221,7 @@ def test_pending_turn_continues_elsewhere_without_search(opened: Open, vault: Pa
     assert [source.text for source in conversation.sources()] == ["Seeds cost 12 euros."]
 
 
-def test_an_answer_that_is_given_again_cites_the_same_sources(opened: Open) -> None:
+def test_answer_that_is_given_again_cites_the_same_sources(opened: Open) -> None:
     conversation = opened(Citing("Costs")).chat("garden")
     said = say(conversation, "What do the seeds cost?")
 
@@ -296,7 +296,7 @@ def test_transcript_has_passages_as_sent(opened: Open) -> None:
 
 
 @pytest.mark.parametrize(("window", "most"), [(8_192, 3), (128_000, 8)])
-def test_a_small_window_has_fewer_passages(opened: Open, vault: Path, window: int, most: int) -> None:
+def test_small_window_has_fewer_passages(opened: Open, vault: Path, window: int, most: int) -> None:
     for number in range(12):
         (vault / f"frost{number}.md").write_text(f"# Frost {number}\n\nFrost came on day {number}.\n")
     speaker = Speaker("Fine.")

@@ -70,7 +70,7 @@ def test_every_answering_runner_writes_blocks(vault: Path, runner: str) -> None:
     assert (vault / "beans.md").read_text(encoding="utf-8") == "# Beans\n"
 
 
-def test_an_answer_after_a_plan_writes_blocks_too(vault: Path) -> None:
+def test_answer_after_a_plan_writes_blocks_too(vault: Path) -> None:
     shown, _ = talk(vault, "[]", ANSWER, allow=lambda _change: True, runner="plus")
     assert shown.endswith("beans.md was made. A backup is kept; the user can take it back.")
 

@@ -62,7 +62,7 @@ def test_child_process_does_not_import_from_working_folder(tmp_path: Path, monke
     assert Converter().convert(FileFormat.PDF, make_pdf(["Safe."]), name="a.pdf").text.endswith("Safe.")
 
 
-def test_a_version_names_the_package_that_decides_the_text() -> None:
+def test_version_names_the_package_that_decides_the_text() -> None:
     assert Converter().version(FileFormat.PDF).startswith("pdf-1-pypdfium2-")
 
 

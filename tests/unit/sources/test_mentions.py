@@ -42,7 +42,7 @@ def test_vault_file_is_attached_by_path_for_each_turn(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["notes/plan.md", "./notes/plan.md", "notes/deep/../plan.md"])
-def test_a_path_that_a_shell_completed_means_the_file_in_the_vault(folder: Path, name: str) -> None:
+def test_path_that_a_shell_completed_means_the_file_in_the_vault(folder: Path, name: str) -> None:
     assert AttachmentResolver(Path("notes")).resolve(name) == [Note(path="plan.md")]
     assert AttachmentResolver(Path("notes")).resolve(str(folder / "notes" / "plan.md")) == [Note(path="plan.md")]
 
@@ -77,7 +77,7 @@ def test_missing_lines_are_refused(folder: Path, lines: str) -> None:
         AttachmentResolver(None).select_lines(f"notes/plan.md:{lines}")
 
 
-def test_a_selection_without_lines_is_refused() -> None:
+def test_selection_without_lines_is_refused() -> None:
     with pytest.raises(UsageError, match="names no lines"):
         AttachmentResolver(None).select_lines("notes/plan.md")
 
@@ -91,7 +91,7 @@ def test_missing_file_is_refused(folder: Path, vault: Path | None) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  "])
-def test_a_blank_name_is_refused(folder: Path, name: str) -> None:
+def test_blank_name_is_refused(folder: Path, name: str) -> None:
     with pytest.raises(UsageError, match="blank"):
         AttachmentResolver(folder).resolve(name)
 
@@ -245,7 +245,7 @@ def test_path_or_url_without_target_is_reported(vault: Path, text: str, why: str
     assert said.startswith(why)
 
 
-def test_a_folder_of_numbers_is_one_like_any_other(vault: Path) -> None:
+def test_folder_of_numbers_is_ordinary_folder(vault: Path) -> None:
     (vault / "2024" / "01").mkdir(parents=True)
     (vault / "2024" / "01" / "02.md").write_text("Rain.\n", encoding="utf-8")
     assert resolved(vault, "Look at @2024/, @2024/01 and @2024/01/02") == [
@@ -303,7 +303,7 @@ def test_bare_dot_or_root_attaches_nothing(folder: Path, monkeypatch: pytest.Mon
     assert (attached, "~ is one for a shell" in why) == (False, True)
 
 
-def test_a_folder_that_cannot_be_looked_into_makes_no_name_an_error(vault: Path) -> None:
+def test_folder_that_cannot_be_looked_into_makes_no_name_an_error(vault: Path) -> None:
     (vault / "locked").mkdir(mode=0)
     try:
         assert resolved(vault, "Ask @jo") == []

@@ -55,7 +55,7 @@ def test_vault_document_is_read_with_its_text(documents: DocumentReader) -> None
     )
 
 
-def test_a_detour_names_the_same_file(documents: DocumentReader) -> None:
+def test_detour_names_the_same_file(documents: DocumentReader) -> None:
     assert (
         documents.read(UnresolvedAttachment(kind=ArtifactKind.PDF, name="papers/../papers/tides.pdf")).id
         == "papers/tides.pdf"
@@ -91,7 +91,7 @@ def test_cached_page_has_title_and_age_warning(conversions: DocumentConverter, k
     assert told == [f"{url}#bars is as it was read on 2026-11-01 08:00; refresh it to read it anew."]
 
 
-def test_a_video_is_read_as_a_video_in_the_languages_that_are_wanted(conversions: DocumentConverter) -> None:
+def test_video_is_read_as_a_video_in_the_languages_that_are_wanted(conversions: DocumentConverter) -> None:
     url = "https://youtu.be/b4yT1de5_-x"
     german = replace(conversions, languages=("de", "en"))
     found, _ = read_kept(

@@ -75,7 +75,7 @@ def test_unusual_file_name_is_its_id(vault: Vault) -> None:
     )
 
 
-def test_a_path_with_a_detour_is_the_same_note(vault: Vault) -> None:
+def test_path_with_a_detour_is_the_same_note(vault: Vault) -> None:
     assert vault.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name="docs/../a.md")).id == "a.md"
 
 
@@ -89,18 +89,18 @@ def test_crlf_and_bom_are_normalized(root: Path, vault: Vault) -> None:
 
 
 @pytest.mark.parametrize("path", ["../outside.md", "docs/../../outside.md", "../elsewhere/more.md"])
-def test_a_path_that_leaves_the_vault_is_refused(vault: Vault, path: str) -> None:
+def test_path_that_leaves_the_vault_is_refused(vault: Vault, path: str) -> None:
     with pytest.raises(PathOutsideVaultError, match="outside the vault") as caught:
         vault.read_text(path)
     assert caught.value.code == "source_outside"
 
 
-def test_an_absolute_path_is_refused_even_into_the_vault(root: Path, vault: Vault) -> None:
+def test_absolute_path_is_refused_even_into_the_vault(root: Path, vault: Vault) -> None:
     with pytest.raises(PathOutsideVaultError):
         vault.read_text(str(root / "a.md"))
 
 
-def test_a_link_that_leaves_the_vault_is_refused(root: Path, vault: Vault, tmp_path: Path) -> None:
+def test_link_that_leaves_the_vault_is_refused(root: Path, vault: Vault, tmp_path: Path) -> None:
     (root / "link.md").symlink_to(tmp_path / "outside.md")
     (root / "linked").symlink_to(tmp_path / "elsewhere")
     for path in ("link.md", "linked/more.md"):
@@ -119,12 +119,12 @@ def test_links_leaving_vault_are_unlisted_and_reported(root: Path, vault: Vault,
     assert vault.list_notes(ArtifactKind.FOLDER, ".").skipped_links == ("docs/link.md", "docs/linked")
 
 
-def test_a_link_within_the_vault_is_followed(root: Path, vault: Vault) -> None:
+def test_link_within_the_vault_is_followed(root: Path, vault: Vault) -> None:
     (root / "alias.md").symlink_to(root / "a.md")
     assert vault.read_text("alias.md") == "A"
 
 
-def test_a_link_to_itself_is_an_error_and_no_endless_walk(root: Path, vault: Vault) -> None:
+def test_link_to_itself_is_error(root: Path, vault: Vault) -> None:
     (root / "loop.md").symlink_to(root / "loop.md")
     (root / "docs" / "up").symlink_to(root)
     with pytest.raises(SourceNotFoundError):
@@ -173,7 +173,7 @@ def test_folder_lists_notes_sorted_without_hidden_ones(vault: Vault) -> None:
     assert not any("obsidian" in path for path in vault.list_notes(ArtifactKind.FOLDER, ".").paths)
 
 
-def test_a_missing_folder_is_an_error(vault: Vault) -> None:
+def test_missing_folder_is_an_error(vault: Vault) -> None:
     with pytest.raises(SourceNotFoundError, match="no folder nowhere"):
         vault.list_notes(ArtifactKind.FOLDER, "nowhere")
     assert not vault.has_folder("nowhere")
@@ -222,11 +222,11 @@ def test_snapshot_is_fixed_and_vault_is_current(root: Path, vault: Vault) -> Non
         ("hidden", []),
     ],
 )
-def test_a_link_finds_the_exact_path_else_every_note_of_that_name(vault: Vault, name: str, paths: list[str]) -> None:
+def test_link_finds_the_exact_path_else_every_note_of_that_name(vault: Vault, name: str, paths: list[str]) -> None:
     assert vault.find_notes_named(name) == paths
 
 
-def test_a_name_that_two_notes_have_finds_both(root: Path, vault: Vault) -> None:
+def test_name_that_two_notes_have_finds_both(root: Path, vault: Vault) -> None:
     (root / "docs" / "a.md").write_text("other", encoding="utf-8")
     (root / "docs" / "deep" / "c.md").write_text("c", encoding="utf-8")
     (root / "docs" / "c.md").write_text("c", encoding="utf-8")
@@ -240,7 +240,7 @@ def test_embedded_image_is_found_beside_note_in_vault_or_by_name(vault: Vault, t
 
 
 @pytest.mark.parametrize("target", ["gone.png", "../../outside.png", "https://e.org/a.png", "data:image/png;base64,AA"])
-def test_an_embedded_picture_that_cannot_be_found_is_refused(vault: Vault, target: str) -> None:
+def test_embedded_image_that_cannot_be_found_is_refused(vault: Vault, target: str) -> None:
     with pytest.raises(BadInputError):
         vault.resolve_embed_path(target, note_path="docs/n.md")
 
@@ -332,12 +332,12 @@ def test_embed_prefers_note_in_same_folder(root: Path, vault: Vault) -> None:
     assert read(vault, "n.md") == "![[same]] (not embedded: 2 notes are called same: x/same.md, y/same.md)"
 
 
-def test_a_vault_may_leave_embeds_alone(root: Path) -> None:
+def test_vault_may_leave_embeds_alone(root: Path) -> None:
     (root / "n.md").write_text("![[a]]", encoding="utf-8")
     assert read(Vault(root, follows_embeds=False), "n.md") == "![[a]]"
 
 
-def test_a_canvas_is_read_as_words_and_a_broken_one_is_refused(root: Path, vault: Vault) -> None:
+def test_canvas_is_read_as_words_and_a_broken_one_is_refused(root: Path, vault: Vault) -> None:
     (root / "c.canvas").write_text('{"nodes": [{"id": "1", "type": "text", "text": "Hi"}]}', encoding="utf-8")
     canvas = vault.read(UnresolvedAttachment(kind=ArtifactKind.CANVAS, name="c.canvas"))
     assert canvas.text == "Canvas: 1 card, 0 groups, 0 connections.\n\n[1] text\nHi\n"
@@ -356,7 +356,7 @@ def test_note_is_found_by_alias_in_any_case_and_unicode_form(root: Path, vault: 
     assert vault.find_notes_named("long") == ["docs/long.md"]
 
 
-def test_an_alias_that_two_notes_have_finds_both_and_a_name_is_stronger(root: Path, vault: Vault) -> None:
+def test_ambiguous_alias_finds_both_and_name_wins(root: Path, vault: Vault) -> None:
     for path in ("x.md", "y.md"):
         (root / path).write_text("---\naliases: [Twin, a]\n---\n", encoding="utf-8")
     assert vault.find_notes_named("twin") == ["x.md", "y.md"]
@@ -399,7 +399,7 @@ def test_copies_of_a_text_are_found_whatever_ends_their_lines(root: Path, vault:
     assert vault.find_identical_files(known) == ("copy.md", "docs/lines.md")
 
 
-def test_an_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
+def test_unchanged_file_is_not_read_again(tmp_path: Path) -> None:
     file = tmp_path / "a.md"
     file.write_text("same", encoding="utf-8")
     done = subprocess.run([sys.executable, "-c", OPENED, str(tmp_path)], capture_output=True, text=True, check=True)

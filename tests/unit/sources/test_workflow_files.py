@@ -73,7 +73,7 @@ def test_own_workflow_wins_over_bundled_one(folder: WorkflowFolder, tmp_path: Pa
     assert len(folder.load("rfc").stages) == 2
 
 
-def test_a_path_leads_to_a_file_anywhere(folder: WorkflowFolder, tmp_path: Path) -> None:
+def test_path_names_workflow_file_anywhere(folder: WorkflowFolder, tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text(GOOD, encoding="utf-8")
     assert folder.load(str(other)).name == "mine"

@@ -134,7 +134,7 @@ def test_invalid_transcript_is_reported(spoken: bytes) -> None:
         read(player(track("en", "English")), spoken=spoken)
 
 
-def test_a_track_that_leads_into_the_private_network_is_refused() -> None:
+def test_track_on_private_network_is_refused() -> None:
     bad = {**track("en", "English"), "baseUrl": "http://169.254.169.254/latest"}
     with pytest.raises(BadInputError, match=r"169\.254\.169\.254"):
         read(player(bad))

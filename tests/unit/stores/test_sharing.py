@@ -77,7 +77,7 @@ def test_names_are_per_owner_and_operator_sees_owner(ana: OwnedStore, ben: Owned
     assert found.conversation == "k2"
 
 
-def test_a_name_that_is_anothers_key_leads_to_no_one_else(ana: OwnedStore, ben: OwnedStore) -> None:
+def test_name_equal_to_other_owners_key_finds_nothing(ana: OwnedStore, ben: OwnedStore) -> None:
     ben.append("k2", say("hello"), expected=0, name="k1")
     found = ben.find_conversation("k1")
     assert found is not None

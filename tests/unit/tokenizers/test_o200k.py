@@ -48,7 +48,7 @@ def test_chunks_of_text_count_like_whole_text(parts: list[str], size: int) -> No
     assert sum(len(encode(chunk)) for chunk in chunks) == len(encode(text))
 
 
-def test_a_long_text_is_counted_in_chunks() -> None:
+def test_long_text_is_counted_in_chunks() -> None:
     line = "some words on a line\n"
     assert count_tokens(line * 100_000) == 100_000 * count_tokens(line)
 

@@ -33,7 +33,7 @@ def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WeightsPackage:
     )
 
 
-def test_the_demo_model_is_installed_and_whole(tmp_path: Path) -> None:
+def test_demo_model_is_installed_and_whole(tmp_path: Path) -> None:
     path = get_weights_path("local", hash_record=tmp_path / "checked.json")
     assert path.name == SMOLLM2.file
     assert json.loads((tmp_path / "checked.json").read_text())[str(path)][2] == SMOLLM2.sha256
@@ -54,7 +54,7 @@ def test_package_without_weights_file_is_reported(packaged: WeightsPackage) -> N
         get_weights_path("local", weights_package=replace(packaged, file="large.gguf"))
 
 
-def test_a_damaged_file_is_refused(packaged: WeightsPackage) -> None:
+def test_damaged_file_is_refused(packaged: WeightsPackage) -> None:
     get_weights_path("local", weights_package=packaged).write_bytes(CONTENT[:-1] + b"!")
     with pytest.raises(ModelNotFoundError, match=r"are damaged: their sha256 is [0-9a-f]{12}…") as raised:
         get_weights_path("local", weights_package=packaged)
@@ -95,7 +95,7 @@ def test_invalid_hash_record_is_rewritten(packaged: WeightsPackage, tmp_path: Pa
     assert list(json.loads(record.read_text())) == [str(path)]
 
 
-def test_a_record_that_cannot_be_written_is_done_without(packaged: WeightsPackage, tmp_path: Path) -> None:
+def test_unwritable_hash_record_is_ignored(packaged: WeightsPackage, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert get_weights_path("local", weights_package=packaged, hash_record=tmp_path / "file" / "checked.json").exists()
     assert get_weights_path("local", weights_package=packaged, hash_record=Path("/dev/full/checked.json")).exists()

@@ -24,7 +24,7 @@ def test_missing_final_newline_is_marked() -> None:
     assert render_diff("a.md", "one\n", "one").endswith("-one\n+one\n\\ No newline at end of file\n")
 
 
-def test_a_long_line_is_shown_whole() -> None:
+def test_long_line_is_shown_whole() -> None:
     long = "x" * 5_000
     assert f"+{long}\n" in render_diff("a.md", "short\n", f"{long}\n")
 

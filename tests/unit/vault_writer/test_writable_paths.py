@@ -35,7 +35,7 @@ def test_plain_note_path_is_writable(tmp_path: Path, path: str) -> None:
         (" a.md", "write_refused"),
     ],
 )
-def test_any_other_path_is_refused(tmp_path: Path, path: str, code: str) -> None:
+def test_other_paths_are_refused(tmp_path: Path, path: str, code: str) -> None:
     (tmp_path / "garden").mkdir()
     with pytest.raises(BadInputError) as caught:
         resolve_writable_path(tmp_path, path)

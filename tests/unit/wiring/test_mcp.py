@@ -103,7 +103,7 @@ def test_only_variables_that_are_listed_are_handed_on(tmp_path: Path, monkeypatc
         ("it", {"url": "http://me:secret@h/"}, "a password in its url"),
     ],
 )
-def test_a_server_that_makes_no_sense_is_refused(tmp_path: Path, name: str, table: object, told: str) -> None:
+def test_invalid_server_is_refused(tmp_path: Path, name: str, table: object, told: str) -> None:
     with pytest.raises(SettingError, match=told) as refused:
         list_servers(under(tmp_path, user={name: table}))
     assert "secret" not in refused.value.message

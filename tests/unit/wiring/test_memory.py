@@ -39,7 +39,7 @@ def test_disabled_memory_is_removed_from_prompts(folder: Path) -> None:
     assert no_memory_text(len, 1_000, "key") == ""
 
 
-def test_a_program_decides_for_itself(folder: Path) -> None:
+def test_program_chooses_its_own_memory(folder: Path) -> None:
     services = under(memory="off", memory_folder=str(folder))
     assert make_memory_part(services, enabled=False) is None
     assert make_memory_part(services, enabled=True) not in (None, no_memory_text)

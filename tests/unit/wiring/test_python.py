@@ -50,7 +50,7 @@ def test_every_mistake_of_the_caller_is_one_family_of_errors() -> None:
     assert issubclass(BadInputError, LamellaError)
 
 
-def test_a_system_given_as_text_is_the_base() -> None:
+def test_system_given_as_text_is_the_base() -> None:
     chat = Conversation(system={"base": "B.", "memory": "M."})
     assert chat.ask("hi", system="C.").messages[0].text == "C.\n\nM."
 

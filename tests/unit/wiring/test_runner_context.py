@@ -74,7 +74,7 @@ class Kept:
         ("ask", 7, "ask"),
     ],
 )
-def test_a_conversation_may_be_stricter_and_never_laxer(tmp_path: Path, own: str, kept: object, holds: str) -> None:
+def test_conversation_may_only_be_stricter(tmp_path: Path, own: str, kept: object, holds: str) -> None:
     services = read_services({"note_writes": own, "memory_writes": own})
     maker = ToolFactory(services, vault=tmp_path, allow=None, open_memory=lambda: open_memory(tmp_path))
     for name in ("note_writes", "memory_writes"):

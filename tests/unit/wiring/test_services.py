@@ -48,7 +48,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_environment_is_read_under_the_same_names() -> None:
+def test_environment_is_read_under_the_same_names() -> None:
     done = run(
         "from lamella.wiring import load_settings as s; print(s().window, s().layout, s({'window': 7}).window)",
         LAMELLA_WINDOW="9999",

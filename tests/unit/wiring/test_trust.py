@@ -45,7 +45,7 @@ def test_setting_without_location_cannot_be_trusted(name: str) -> None:
         get_trust_key(name, "x")
 
 
-def test_a_list_in_the_working_folder_is_nobodys_own() -> None:
+def test_trust_file_in_working_folder_is_ignored() -> None:
     """Without a home the folder of the user's settings is a relative path, and a project could bring one along."""
     book = TrustFile(Path("trust.json"))
     assert book.read() == ()

@@ -30,7 +30,7 @@ def test_file_is_found_at_its_path(lookup: FileLookup) -> None:
     assert lookup.exists("a.md", ArtifactKind.NOTE)
 
 
-def test_a_note_that_moved_is_found_by_a_name_that_no_other_has(lookup: FileLookup) -> None:
+def test_note_that_moved_is_found_by_a_name_that_no_other_has(lookup: FileLookup) -> None:
     found = lookup.locate("old/b.md", ArtifactKind.NOTE)
     assert found.artifact is not None
     assert (found.artifact.text, found.moved_to) == ("B", "new/b.md")
@@ -47,7 +47,7 @@ def test_only_notes_are_looked_for_elsewhere(lookup: FileLookup) -> None:
     assert lookup.locate("x.py", ArtifactKind.CODE).why == "it is not there"
 
 
-def test_a_file_is_read_once(vault: Path, lookup: FileLookup) -> None:
+def test_file_is_read_once(vault: Path, lookup: FileLookup) -> None:
     before = lookup.locate("a.md", ArtifactKind.NOTE)
     (vault / "a.md").unlink()
     assert lookup.locate("a.md", ArtifactKind.NOTE) is before

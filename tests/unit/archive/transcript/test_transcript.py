@@ -27,7 +27,7 @@ def refused(data: bytes | str) -> TranscriptError:
     return caught.value
 
 
-def test_only_lamella_turns_and_user_are_required() -> None:
+def test_transcript_requires_only_lamella_turns_and_user() -> None:
     transcript = parse(turns=[{"user": "hi"}])
     assert transcript.conversation == "chat"
     assert transcript.settings() == {}
@@ -148,7 +148,7 @@ def test_unreadable_file_is_reported(tmp_path: Path, name: str) -> None:
         load_transcript(tmp_path / name)
 
 
-def test_a_file_is_read_as_utf8_whatever_the_locale(tmp_path: Path) -> None:
+def test_file_is_read_as_utf8_whatever_the_locale(tmp_path: Path) -> None:
     file = tmp_path / "t.json"
     file.write_bytes('{"lamella": 1, "turns": [{"user": "ü 🙂"}]}'.encode())
     assert load_transcript(file).turns[0].user == "ü 🙂"
@@ -184,7 +184,7 @@ def test_missing_tool_definitions_mean_unchanged_and_empty_list_means_none() -> 
     assert build_turn_request(emptied, 2, system=None).tools == ()
 
 
-def test_a_mistake_in_an_attachment_names_the_turn() -> None:
+def test_mistake_in_an_attachment_names_the_turn() -> None:
     turn = parse(turns=[{"user": "a", "attach": [{"kind": "url", "path": "a.md", "text": ""}]}]).turns[0]
     with pytest.raises(ArtifactError, match="In turn 7: A url attachment takes no path"):
         build_turn_request(turn, 7, system=None)

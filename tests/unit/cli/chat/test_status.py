@@ -33,5 +33,5 @@ def test_stopped_answer_describes_reason(stop: StopReason) -> None:
     assert set(status._STOP_REASON_MESSAGES) <= set(StopReason)
 
 
-def test_an_answer_that_ended_by_itself_needs_no_word() -> None:
+def test_normal_stop_needs_no_description() -> None:
     assert describe_stop_reason(ModelCall(model="local", verdict=VERDICT, usage=Usage(), stop="end")) == ""

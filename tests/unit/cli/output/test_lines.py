@@ -8,7 +8,7 @@ from lamella.cli.output import escape_line, escape_lines, format_count, format_t
 
 
 @given(st.text())
-def test_a_shown_line_is_one_line_that_can_be_printed(text: str) -> None:
+def test_shown_line_is_printable_on_one_line(text: str) -> None:
     shown = escape_line(text)
     assert len(shown.splitlines()) <= 1
     assert not any(ord(letter) < 32 or 0x7F <= ord(letter) <= 0x9F for letter in shown)

@@ -46,7 +46,7 @@ def test_quick_task_prints_no_progress() -> None:
     assert screen.getvalue() == ""
 
 
-def test_progress_is_for_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_drawn_on_terminals_only(capsys: pytest.CaptureFixture[str]) -> None:
     with show_if_slow("Exporting", delay=0.01):
         time.sleep(0.1)
     assert capsys.readouterr().err == ""

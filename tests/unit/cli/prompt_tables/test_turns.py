@@ -23,7 +23,7 @@ def test_markers_follow_their_message() -> None:
     assert lines[4:] == ["                  ~ undone: r-a1"]
 
 
-def test_a_question_without_an_answer_is_a_line() -> None:
+def test_question_without_an_answer_is_a_line() -> None:
     waiting = TurnJson(message="q1", at="", text="What grows?", attached=[], reply=None)
     assert format_turn(waiting, ()) == ["q1  user: What grows?"]
 

@@ -33,7 +33,7 @@ def test_history_is_read_only_after_new_commit(tmp_path: Path) -> None:
     assert tables.execute("SELECT * FROM touches") == [("a.py", 1), ("a.py", 2)]
 
 
-def test_a_folder_without_git_has_no_history(tmp_path: Path) -> None:
+def test_folder_without_git_has_no_history(tmp_path: Path) -> None:
     tables = InMemoryTables()
     refresh_history(tables, GitFolder(tmp_path))
     assert tables.execute("SELECT * FROM touches") == []

@@ -82,7 +82,7 @@ def test_operators_are_search_words() -> None:
 
 
 @pytest.mark.parametrize("others", [1, 2, 8])
-def test_among_few_files_words_count_more_than_how_lately_a_file_was_changed(tmp_path: Path, others: int) -> None:
+def test_words_outweigh_recency_among_few_files(tmp_path: Path, others: int) -> None:
     files = {"a.py": "def open_gate(): ...\n", **{f"z{one}.py": f"def feed_{one}(): ...\n" for one in range(others)}}
     commit(write(tmp_path, files), "Begin")
     for number in range(3):

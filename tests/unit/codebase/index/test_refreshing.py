@@ -60,7 +60,7 @@ def test_progress_is_reported(tmp_path: Path) -> None:
     assert told == [(1, 2), (2, 2)]
 
 
-def test_a_file_is_found_by_parts_of_names() -> None:
+def test_file_is_found_by_parts_of_names() -> None:
     path, symbols, body, parts = make_searchable_columns("src/PodSpec.py", "class PodTemplate: ...")
     assert path == "src/PodSpec.py pod spec"
     assert symbols == "PodTemplate pod template"

@@ -33,7 +33,7 @@ def test_ignored_linked_large_and_odd_files_are_excluded_with_reason(tmp_path: P
     assert kept_by_git or told["pipe"] == "it is not a plain file"
 
 
-def test_a_file_behind_a_folder_that_became_a_link_is_not_read(tmp_path: Path) -> None:
+def test_file_in_folder_replaced_by_link_is_not_read(tmp_path: Path) -> None:
     root = write(tmp_path / "repo", {"sub/a.py": "x"})
     commit(root, "Begin")
     outside = write(tmp_path / "outside", {"a.py": "secret"})
@@ -45,7 +45,7 @@ def test_a_file_behind_a_folder_that_became_a_link_is_not_read(tmp_path: Path) -
     assert dict(listing.left_out)["sub/a.py"] == "it is a link, and links are not followed"
 
 
-def test_names_that_are_not_utf_8_or_would_break_lines_do_no_harm(tmp_path: Path) -> None:
+def test_unusual_names_are_handled(tmp_path: Path) -> None:
     root = write(tmp_path, {"a\nb.py": "x", "c</path>.py": "x"})
     Path(os.fsdecode(os.fsencode(root) + b"/\xff.py")).write_text("x")
     listing = FolderFiles(root).list_files(now=time_ns())

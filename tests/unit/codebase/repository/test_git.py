@@ -37,9 +37,7 @@ def test_repository_configuration_runs_no_program(tmp_path: Path) -> None:
     assert not (tmp_path / "sprung").exists()
 
 
-def test_variables_that_name_another_repository_are_not_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_environment_variables_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = write(tmp_path / "other", {"other.py": ""})
     commit(other, "Begin")
     root = write(tmp_path / "meant", {"meant.py": ""})

@@ -59,7 +59,7 @@ def test_slow_rule_is_reported_and_skipped(tmp_path: Path) -> None:
     assert walk.warnings == ["A rule in .gitignore is not followed: *a*a*a*a*b"]
 
 
-def test_the_rules_of_the_deepest_folder_have_the_last_word(tmp_path: Path) -> None:
+def test_rules_of_deepest_folder_win(tmp_path: Path) -> None:
     write(tmp_path, {"outer": "*.py\n", "inner": "!a.py\n"})
     outer = read_ignore_file(tmp_path / "outer", prefix_length=0, warnings=[])
     inner = read_ignore_file(tmp_path / "inner", prefix_length=len("src/"), warnings=[])

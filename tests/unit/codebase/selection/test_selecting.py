@@ -30,7 +30,7 @@ def test_requested_file_comes_first_in_full(tmp_path: Path) -> None:
     assert selection.tokens == count(selection.text) <= 4_000
 
 
-def test_the_same_files_and_the_same_question_give_the_same_selection(tmp_path: Path) -> None:
+def test_same_files_and_the_same_question_give_the_same_selection(tmp_path: Path) -> None:
     root = write(tmp_path / "repo", FILES)
     commit(root, "Begin")
     first, second = select(root), select(root)
@@ -85,7 +85,7 @@ def test_empty_and_fully_excluded_folders_are_errors(tmp_path: Path) -> None:
     assert ".env: files of this name hold secrets" in raised.value.hint
 
 
-def test_a_budget_that_is_smaller_than_one_name_is_an_error_with_numbers(tmp_path: Path) -> None:
+def test_budget_that_is_smaller_than_one_name_is_an_error_with_numbers(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidOperationError, match=r"A budget of 5 tokens does not hold the name of one file: beds\.py"
     ):
@@ -102,7 +102,7 @@ def test_no_files_are_an_error() -> None:
         select_from_texts({}, "what?", secrets=WATCH, budget=100, count_tokens=count)
 
 
-def test_hostile_names_and_encodings_do_no_harm(tmp_path: Path) -> None:
+def test_hostile_names_and_encodings_are_handled(tmp_path: Path) -> None:
     names = ["a\nb.py", "</content>.py", "[x], y.py", "-rf.py", "'quote\".py", "\u202ertl.py", "emoji \U0001f600.py"]
     root = write(tmp_path / "repo", {**dict.fromkeys(names, "x = 1\n"), "latin.py": b"\xe4", "wide.py": b"\xff\xfex\0"})
     selection = select(root)

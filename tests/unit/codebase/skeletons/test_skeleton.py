@@ -91,7 +91,7 @@ def test_every_grammar_is_installed_for_tests_and_loads() -> None:
     assert [ending for ending, one in GRAMMARS.items() if load_parser(one.package, one.language_function) is None] == []
 
 
-def test_another_language_works_by_lines() -> None:
+def test_other_language_is_processed_by_lines() -> None:
     text = "module Garden\n  def sow(bed)\n    x = 1\n  end\nend\n"
     assert build_skeleton("a.rb", text) == ("module Garden\n  def sow(bed)", False)
     assert build_skeleton("a.md", "# One\n\nwords\n\n## Two\n") == ("# One\n## Two", False)
@@ -118,7 +118,7 @@ def test_long_definition_is_cut_with_ellipsis() -> None:
     assert skeleton.count("\n") < 20
 
 
-def test_a_walk_gives_pieces_in_order() -> None:
+def test_walk_gives_pieces_in_order() -> None:
     grammar = GRAMMARS[".py"]
     parser = load_parser(grammar.package, grammar.language_function)
     assert parser is not None

@@ -164,7 +164,7 @@ def test_partial_checkpoint_grows_in_next_session(store: InMemoryStore) -> None:
     assert all(-1 not in tokens for snapshot in snapshots(store) for tokens in snapshot.message_token_counts.values())
 
 
-def test_a_sitting_of_one_event_at_a_time_keeps_checkpoints_too(store: InMemoryStore) -> None:
+def test_session_of_one_event_saves_checkpoints(store: InMemoryStore) -> None:
     for _ in range(9):
         open_chat(store).rename("A name")
     assert versions(store) == [4, 8]
@@ -246,7 +246,7 @@ def test_newer_checkpoint_after_gap_is_replaced(store: InMemoryStore) -> None:
     assert damages(holed) == []
 
 
-def test_one_filed_under_another_version_is_not_used(store: InMemoryStore) -> None:
+def test_checkpoint_with_wrong_version_is_not_used(store: InMemoryStore) -> None:
     converse(open_chat(store, every=8))
     moved = Altered(store, lambda one: replace(one, version=4))
     assert (versions(moved), restored(moved)) == ([4], 0)
@@ -348,7 +348,7 @@ def test_conversation_with_unfoldable_event_is_reported_once(store: InMemoryStor
         open_chat(store)
 
 
-def test_a_store_that_fails_to_keep_one_does_not_fail_the_turn(store: InMemoryStore) -> None:
+def test_failing_checkpoint_save_does_not_fail_turn(store: InMemoryStore) -> None:
     failing = Altered(store)
     failing.full = True
     conversation = open_chat(failing)
@@ -417,7 +417,7 @@ def test_checkpoint_is_not_saved_after_concurrent_append(store: InMemoryStore) -
     assert damages(store) == []
 
 
-def test_two_that_both_keep_checkpoints_lead_to_the_same_log(store: InMemoryStore) -> None:
+def test_two_writers_of_checkpoints_agree_on_log(store: InMemoryStore) -> None:
     ours, theirs = open_chat(store), open_chat(store, every=5)
     for number in range(12):
         conversation = theirs if number % 3 else ours

@@ -88,7 +88,7 @@ def test_missing_checkpoints_shrink_to_nothing() -> None:
     assert OldCheckpoints(InMemoryStore(), "chat").shrink(EMPTY_BRANCH_CHECKPOINT) == ()
 
 
-def test_before_anything_is_compacted_every_text_is_at_hand() -> None:
+def test_every_text_is_loaded_before_first_compaction() -> None:
     store = InMemoryStore()
     talk(store)
     assert set(REPLIES) <= at_hand(store)
@@ -270,7 +270,7 @@ class Away(Watched):
         return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
 
 
-def test_an_event_that_was_written_and_not_folded_is_folded_once() -> None:
+def test_unfolded_event_is_folded_once() -> None:
     store = InMemoryStore()
     first = shrink(store).turns()[0].message.id
     away = Away(store)
@@ -287,7 +287,7 @@ def test_an_event_that_was_written_and_not_folded_is_folded_once() -> None:
     assert kept.log == folded
 
 
-def test_conversations_wait_for_their_own_store_only() -> None:
+def test_conversations_wait_only_for_their_own_store() -> None:
     """Each looks at what is apart in a thread of its own, while the other waits for its store in the middle of that."""
     stores = [InMemoryStore(), InMemoryStore()]
     lives = [shrink(store) for store in stores]

@@ -25,7 +25,7 @@ def chat(vault: Path) -> Conversation:
     return chat
 
 
-def test_an_empty_name_means_everything() -> None:
+def test_empty_name_means_everything() -> None:
     assert ALL_NAMES == ""
     assert CommandResolver.__doc__
 

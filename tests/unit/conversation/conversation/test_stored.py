@@ -255,7 +255,7 @@ def test_only_messages_of_active_branch_can_be_deleted(store: InMemoryStore) -> 
             go("nobody")
 
 
-def test_a_turn_without_a_reply_gets_the_empty_one_with_the_next_turn(store: InMemoryStore) -> None:
+def test_turn_without_a_reply_gets_the_empty_one_with_the_next_turn(store: InMemoryStore) -> None:
     failing = Failing(store)
     conversation = make_chat(failing)
     conversation.ask("q1")
@@ -468,7 +468,7 @@ def test_settings_are_written_once_also_when_the_store_was_down(store: InMemoryS
     assert kinds(store) == ["settings", "message", "reply"]
 
 
-def test_a_model_given_later_is_the_model_from_then_on(store: InMemoryStore) -> None:
+def test_model_given_later_is_the_model_from_then_on(store: InMemoryStore) -> None:
     first = make_chat(store, model="openai:gpt-5")
     assert first.ask("q1").envelope.model == "openai:gpt-5"
     turn = make_chat(store, model="anthropic:claude-opus-5-5").ask("q2")
@@ -536,7 +536,7 @@ def test_settings_that_make_no_sense_are_refused_before_anything_is_written(stor
     assert store.load("chat") == ()
 
 
-def test_an_erased_conversation_is_not_opened(store: InMemoryStore) -> None:
+def test_erased_conversation_is_not_opened(store: InMemoryStore) -> None:
     converse(make_chat(store), 1)
     store.erase_conversation("chat", at="2026-03-02T00:00:00Z")
     with pytest.raises(ConversationErasedError, match="was erased at 2026-03-02"):
@@ -570,7 +570,7 @@ def test_images_of_active_note_are_resent_unchanged(store: InMemoryStore, tmp_pa
     assert [image.data for image in again.messages[-1].images] == [png(2, 2)]
 
 
-def test_the_version_is_the_number_of_events(store: InMemoryStore) -> None:
+def test_version_is_the_number_of_events(store: InMemoryStore) -> None:
     chat = Conversation.open(make_backend(store), "chat")
     chat.ask(TurnRequest(text="one"))
     chat.rename("T")

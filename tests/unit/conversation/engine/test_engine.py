@@ -28,7 +28,7 @@ def said(chat: Conversation, head: str | None = None) -> list[str]:
     return [node.text for record in chat.turns(head) for node in (record.message, record.reply) if node]
 
 
-def test_five_lines_keep_a_conversation(url: str) -> None:
+def test_five_line_example_stores_conversation(url: str) -> None:
     with lamella.open(url) as engine:
         conversation = engine.chat("demo", layout="in_place")
         conversation.ask("Summarize this", attach=[Note(path="spec.md", text="# Spec")], system="You are terse.")
@@ -100,7 +100,7 @@ def test_chats_are_listed_the_last_changed_first_without_the_erased(url: str) ->
         assert engine.chat("two").turns() == []
 
 
-def test_a_key_is_nobodys_choice_and_no_two_conversations_share_one(url: str) -> None:
+def test_conversation_keys_are_unique_and_generated(url: str) -> None:
     with lamella.open(url) as engine:
         first = engine.chat("demo")
         first.ask("hi")
@@ -153,7 +153,7 @@ def test_erasing_unknown_conversation_is_refused_and_reserves_no_name(url: str) 
         assert engine.chat("typo").ask("hi").number == 1
 
 
-def test_a_chat_that_is_only_opened_leaves_no_trace(url: str) -> None:
+def test_chat_that_is_only_opened_leaves_no_trace(url: str) -> None:
     with lamella.open(url) as engine:
         engine.chat("demo", layout="in_place")
         assert engine.chats() == []
@@ -214,7 +214,7 @@ def test_unknown_store_url_is_refused_with_valid_ones(wrong: str) -> None:
     assert "sqlite:///" in caught.value.hint
 
 
-def test_an_engine_in_memory_forgets_everything() -> None:
+def test_engine_in_memory_stores_nothing() -> None:
     with lamella.open("memory:") as engine:
         engine.chat("demo").ask("hi")
         assert len(engine.chats()) == 1
@@ -222,7 +222,7 @@ def test_an_engine_in_memory_forgets_everything() -> None:
     assert lamella.open("memory:").chats() == []
 
 
-def test_a_conversation_needs_a_name(url: str) -> None:
+def test_conversation_needs_a_name(url: str) -> None:
     with lamella.open(url) as engine, pytest.raises(InvalidOperationError):
         engine.chat("").ask("hi")
 
@@ -249,7 +249,7 @@ def test_words_are_found_in_every_conversation(url: str) -> None:
             engine.search("")
 
 
-def test_a_title_is_given_by_name_or_by_chat(url: str) -> None:
+def test_title_is_given_by_name_or_by_chat(url: str) -> None:
     with lamella.open(url) as engine:
         conversation = talk(engine)
         engine.rename("demo", "First")
@@ -268,7 +268,7 @@ def test_conversation_is_exported_and_imported_as_markdown(url: str, tmp_path: P
         assert (taken, list(warnings), said(back)) == ("new", [], said(conversation))
 
 
-def test_a_store_is_copied_verified_and_measured(url: str, tmp_path: Path) -> None:
+def test_store_is_copied_verified_and_measured(url: str, tmp_path: Path) -> None:
     copy = f"sqlite:///{tmp_path / 'copy.db'}"
     with lamella.open(url) as engine:
         talk(engine)
@@ -280,7 +280,7 @@ def test_a_store_is_copied_verified_and_measured(url: str, tmp_path: Path) -> No
         assert said(other.chat("demo"))[0] == "What grows here?"
 
 
-def test_an_artifact_is_erased_from_one_conversation_only(url: str) -> None:
+def test_artifact_is_erased_from_one_conversation_only(url: str) -> None:
     with lamella.open(url) as engine:
         talk(engine, "one")
         other = talk(engine, "two")

@@ -53,6 +53,6 @@ def test_conversations_are_reread_only_after_change() -> None:
     assert store.read
 
 
-def test_a_query_without_words_is_refused() -> None:
+def test_query_without_words_is_refused() -> None:
     with pytest.raises(InvalidOperationError, match="nothing to look for"):
         StoreSearch(make_store()).search(" ")

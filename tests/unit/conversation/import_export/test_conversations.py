@@ -166,14 +166,14 @@ def test_fork_continues_from_its_message(store: InMemoryStore) -> None:
         keep(store).fork("chat", "nobody")
 
 
-def test_a_rename_shows_in_lists_and_in_the_chat(store: InMemoryStore) -> None:
+def test_rename_shows_in_lists_and_in_the_chat(store: InMemoryStore) -> None:
     say(store, "one")
     keep(store).rename("chat", "A title, with [brackets]")
     assert [listed.title for listed in keep(store).list_conversations()] == ["A title, with [brackets]"]
     assert make_chat(store).title == "A title, with [brackets]"
 
 
-def test_verifying_derives_every_id_again(store: InMemoryStore) -> None:
+def test_verify_recomputes_every_id(store: InMemoryStore) -> None:
     names = say(store, "one")
     assert list(keep(store).verify()) == []
     false = write_raw(EventKind.REPLY, AT, id="invented", parent=names[0], text="x")
@@ -185,7 +185,7 @@ def test_verifying_derives_every_id_again(store: InMemoryStore) -> None:
     ]
 
 
-def test_verifying_names_the_event_that_cannot_be_read(store: InMemoryStore) -> None:
+def test_verify_names_unreadable_event(store: InMemoryStore) -> None:
     body = {"id": "m", "parent": "", "text": "x", "attached": [{"kind": "note"}]}
     store.append("chat", write_raw(EventKind.MESSAGE, AT, **body), expected=0)
     (damage,) = keep(store).verify()
@@ -194,7 +194,7 @@ def test_verifying_names_the_event_that_cannot_be_read(store: InMemoryStore) -> 
         keep(store).erase_artifact("chat", "a.md")
 
 
-def test_verifying_names_the_event_that_leads_nowhere(store: InMemoryStore) -> None:
+def test_verify_names_event_with_missing_target(store: InMemoryStore) -> None:
     say(store, "one")
     store.append("chat", write_raw(EventKind.FORK, AT, head="nobody"), expected=2)
     (damage,) = keep(store).verify()
@@ -303,7 +303,7 @@ def test_other_artifact_of_same_text_is_erased_with_warning(store: InMemoryStore
     )
 
 
-def test_an_artifact_that_never_was_cannot_be_erased(store: InMemoryStore) -> None:
+def test_artifact_that_never_was_cannot_be_erased(store: InMemoryStore) -> None:
     say(store, "one")
     with pytest.raises(InvalidOperationError, match=r"never had an artifact 'b\.md'") as caught:
         keep(store).erase_artifact("chat", "b.md")

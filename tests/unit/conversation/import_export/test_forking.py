@@ -187,7 +187,7 @@ def test_fork_includes_model_calls(chat: Conversation) -> None:
     assert len(other.ledger()[0]) == 1
 
 
-def test_an_answer_that_was_deleted_is_an_empty_one_in_the_fork(chat: Conversation) -> None:
+def test_answer_that_was_deleted_is_an_empty_one_in_the_fork(chat: Conversation) -> None:
     reply = chat.turns()[1].reply
     assert reply is not None
     chat.delete(reply.id)

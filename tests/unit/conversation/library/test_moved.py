@@ -109,7 +109,7 @@ def test_ambiguous_move_is_not_guessed(converse: type[Watched], vault: Path, cop
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_a_copy_beside_a_note_that_is_still_there_is_another_note(converse: type[Watched], vault: Path) -> None:
+def test_copy_beside_existing_note_is_other_note(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault)
     chat.ask("one", attach=[Note(path="old/a.md")])
     chat.reply("r")

@@ -91,7 +91,7 @@ def test_repeated_pin_of_missing_message_keeps_it() -> None:
 
 @pytest.mark.parametrize("other", ["drop", "detach"])
 @pytest.mark.parametrize("one", ["pin", "unpin"])
-def test_one_turn_does_not_have_something_stay_and_go(one: str, other: str) -> None:
+def test_keeping_and_dropping_in_one_turn_is_refused(one: str, other: str) -> None:
     chat = talk()
     chat.ask("Read this.", attach=[Note(path="a.md", text="A", policy="pin")])
     chat.reply("Yes.")

@@ -205,7 +205,7 @@ def talk_on(chat: Conversation) -> None:
         chat.reply("That, too.")
 
 
-def test_texts_are_not_read_for_blocks_that_are_there() -> None:
+def test_texts_of_stored_blocks_are_not_read() -> None:
     store = InMemoryStore()
     talk_on(attach_notes(store))
     blocks = [block for snapshot in snapshots(store) for block in snapshot.blocks.values()]
@@ -270,7 +270,7 @@ def read_all(chat: Conversation) -> list[str]:
     return [entry.artifact.text for entry in state.library.values()]
 
 
-def test_an_unread_text_that_somebody_else_erased_is_a_conflict() -> None:
+def test_unread_text_that_somebody_else_erased_is_a_conflict() -> None:
     store = InMemoryStore()
     shrink(store)
     chat = Conversation.open(make_backend(store), "chat")
@@ -321,7 +321,7 @@ class Unreadable(Altered):
         return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
 
 
-def test_earlier_checkpoints_that_cannot_be_read_keep_no_new_one_away() -> None:
+def test_unreadable_earlier_checkpoints_do_not_prevent_new_one() -> None:
     store = InMemoryStore()
     damaged = Unreadable(store)
     conversation = attach_notes(damaged)

@@ -130,7 +130,7 @@ def test_same_text_from_other_note_becomes_the_prompt() -> None:
     assert (state.epoch, state.system) == (0, typed)
 
 
-def test_a_conversation_that_no_longer_fits_can_still_be_resumed() -> None:
+def test_oversized_conversation_can_be_resumed() -> None:
     state = fold(*under(IN_PLACE, told("word " * 1_000), told("short")))
     small = PromptSettings(tokenizer=MEASURE, plan_layout=choose_layout, budget=TokenBudget(window=200, reserve=100))
     turn, opened, _ = fit_turn(state, Turn(text="next", turn_settings=IN_PLACE), small)

@@ -124,7 +124,7 @@ def test_endless_answer_is_cut_and_earlier_text_kept(make: Callable[[], Delta]) 
 
 
 @pytest.mark.parametrize("empty", [TextDelta(text=""), ReasoningDelta(text=""), Usage(plain=1), None])
-def test_answer_is_given_up_when_only_empty_deltas_arrive(empty: Delta | None) -> None:
+def test_stream_of_empty_deltas_is_given_up(empty: Delta | None) -> None:
     heard: list[Delta] = []
 
     class Dripping(Endless):

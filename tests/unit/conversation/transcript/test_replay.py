@@ -49,7 +49,7 @@ def test_turn_is_read_and_sent_lazily() -> None:
     assert [message.text for message in next(turns).messages] == ["one", "", "two"]
 
 
-def test_the_last_turn_is_answered_once_the_walk_is_over() -> None:
+def test_last_turn_is_answered_when_iteration_ends() -> None:
     runner = dialogue()
     assert len(list(replay(runner, [ReplayTurn(turn_request=TurnRequest(text="one"), reply="yes", at=None)]))) == 1
     assert not runner.is_awaiting_reply

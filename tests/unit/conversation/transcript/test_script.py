@@ -165,7 +165,7 @@ def test_missing_branch_or_conversation_is_reported(chat: Conversation) -> None:
         load_script(chat._backend, "other")
 
 
-def test_a_conversation_that_began_without_a_model_is_replayed_so() -> None:
+def test_conversation_that_began_without_a_model_is_replayed_so() -> None:
     conversation = make_chat(layout="in_place")
     conversation.ask("one", attach=[Note(path="a.md", text="A")])
     conversation.reply("r")

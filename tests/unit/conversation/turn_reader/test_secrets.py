@@ -26,7 +26,7 @@ def said(chat: Conversation, text: str, *attach: Note) -> list[str]:
     return [line for line in turn.envelope.warnings if "looks like" in line]
 
 
-def test_a_note_is_warned_of_once_per_content() -> None:
+def test_note_is_warned_of_once_per_content() -> None:
     chat = Conversation(model="openai:gpt-5", layout="in_place")
     assert said(chat, "Read.", NOTE) == [SAID]
     assert said(chat, "Again.", NOTE) == []

@@ -45,7 +45,7 @@ def vault(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_an_attachment_without_text_is_read_from_the_vault(converse: type[Watched], vault: Path) -> None:
+def test_attachment_without_text_is_read_from_the_vault(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask(
         "q", attach=[Note(path="docs/a.md", title="Titled"), Canvas(path="board.canvas"), Code(path="main.py")]
     )
@@ -53,7 +53,7 @@ def test_an_attachment_without_text_is_read_from_the_vault(converse: type[Watche
     assert "<title>Titled</title>" in turn.messages[-1].text
 
 
-def test_an_attachment_with_text_is_not_read(converse: type[Watched], vault: Path) -> None:
+def test_attachment_with_text_is_not_read(converse: type[Watched], vault: Path) -> None:
     turn = converse(vault=vault).ask("q", attach=[Note(path="docs/a.md", text="given")])
     assert "given" in turn.messages[-1].text
     assert "A #x" not in turn.messages[-1].text
@@ -79,7 +79,7 @@ def test_turn_without_files_needs_no_vault(converse: type[Watched], vault: Path)
 
 @pytest.mark.layout("library")
 @PROMOTES
-def test_touching_a_file_changes_no_byte(converse: type[Watched], vault: Path) -> None:
+def test_touched_file_changes_no_byte(converse: type[Watched], vault: Path) -> None:
     chat = converse(vault=vault)
     chat.ask("one", attach=[Note(path="docs/a.md")])
     chat.reply("r")

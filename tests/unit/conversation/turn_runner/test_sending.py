@@ -96,7 +96,7 @@ def limited(wait: float | None = None) -> LamellaError:
     return RateLimitError("Too many requests.", hint="Wait.", wait=wait)
 
 
-def test_a_turn_is_built_sent_and_answered_in_events() -> None:
+def test_turn_is_built_sent_and_answered_in_events() -> None:
     usage = Usage(plain=10, read=0, write=0, output=3)
     events = run(
         stored(InMemoryStore()),
@@ -223,7 +223,7 @@ def test_request_rejected_as_too_long_is_compacted_once() -> None:
     assert [m.text for m in rebuilt.messages] == [m.text for m in provider.requests[1].messages]
 
 
-def test_a_second_overflow_is_not_hidden() -> None:
+def test_second_overflow_is_raised() -> None:
     chat = stored(InMemoryStore(), layout="in_place")
     for number in range(12):
         run(chat, f"question {number} " * 20, post(ScriptedProvider("an answer " * 10)))
@@ -262,7 +262,7 @@ def test_closing_the_iterator_closes_the_stream_at_once() -> None:
     assert asyncio.run(stop()) == 1
 
 
-def test_an_answer_is_never_recorded_under_another_question() -> None:
+def test_answer_is_not_recorded_under_other_question() -> None:
     chat = stored(InMemoryStore())
 
     async def talk() -> None:
@@ -323,7 +323,7 @@ def test_compaction_after_overflow_is_automatic_and_predicted() -> None:
     assert turn.ledger.calls[0].predicted is not None
 
 
-def test_a_provider_that_asks_for_too_long_a_wait_is_not_waited_for() -> None:
+def test_excessive_retry_delay_is_not_waited_for() -> None:
     sleep = Sleeping()
     with pytest.raises(RateLimitError):
         run(

@@ -36,7 +36,7 @@ def artifact(kind: ArtifactKind, text: str = "text", place: str = "a.md", title:
     return make_artifact(kind, text=text, source=source, title=title)
 
 
-def test_a_note_is_title_path_and_content_on_their_own_lines() -> None:
+def test_note_is_title_path_and_content_on_their_own_lines() -> None:
     note = make_artifact(ArtifactKind.NOTE, text="# Spec\n", source=ArtifactSource(path="docs/spec.md"))
     assert render_block(note) == (
         "<note_context>\n<title>spec</title>\n<path>docs/spec.md</path>\n<content>\n# Spec\n\n</content>\n"
@@ -107,7 +107,7 @@ def test_text_path_and_title_cannot_close_block(kind: ArtifactKind, text: str, p
 
 @pytest.mark.parametrize("name", ["a & b", 'a "b"', "a]b", "a, b", "🙂", "שלום", "two\nlines", "<x>", "&lt;", " a "])
 @pytest.mark.parametrize("kind", [kind for kind in WITH_TEXT if kind is not ArtifactKind.UNKNOWN])
-def test_a_block_names_the_id_that_a_reference_will_name(kind: ArtifactKind, name: str) -> None:
+def test_block_names_id_used_by_references(kind: ArtifactKind, name: str) -> None:
     made = artifact(kind, place=name)
     assert f">{escape_line(made.id)}</" in render_block(made)
 
@@ -159,7 +159,7 @@ CLOSERS = [
 
 
 @pytest.mark.parametrize("closer", CLOSERS)
-def test_a_closing_tag_of_ours_inside_content_is_neutralised(closer: str) -> None:
+def test_closing_tag_in_content_is_escaped(closer: str) -> None:
     assert escape_block_text(f"before {closer} after") == f"before <\\{closer[1:]} after"
 
 
@@ -171,7 +171,7 @@ def test_opening_tags_and_other_markup_stay_as_written(text: str) -> None:
     assert escape_block_text(text) == text
 
 
-def test_every_tag_that_the_core_closes_is_neutralised() -> None:
+def test_every_closing_tag_of_core_is_escaped() -> None:
     written = "".join(path.read_text(encoding="utf-8") for path in Path(core.__path__[0]).rglob("*.py"))
     tags = {*re.findall(r"</([a-z_]+)>", written), *(row.tag for row in KINDS.values() if row.kind in WITH_TEXT)}
     assert {"handle", "update", "left_out", "made_from", "id", "lines", "tool_call", "exact"} <= tags

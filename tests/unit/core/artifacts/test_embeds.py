@@ -36,7 +36,7 @@ from lamella.core.artifacts.embeds import embedded_images, replace_pasted_images
         ("![[a.png]] ![](a.png)", ("a.png",)),
     ],
 )
-def test_embedded_pictures_are_found_in_order_each_once(text: str, images: tuple[str, ...]) -> None:
+def test_embedded_images_are_found_in_order_each_once(text: str, images: tuple[str, ...]) -> None:
     assert embedded_images(text) == images
 
 

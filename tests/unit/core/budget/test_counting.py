@@ -24,7 +24,7 @@ pieces_of_text = st.builds("{}{}{}".format, st.sampled_from(STARTS), st.text(max
 
 @steady
 @given(st.lists(pieces_of_text, max_size=6))
-def test_the_sum_over_pieces_is_the_count_of_the_joined_text(pieces: list[str]) -> None:
+def test_sum_over_pieces_is_the_count_of_the_joined_text(pieces: list[str]) -> None:
     assert count_pieces_tokens(pieces, OPENAI.count) == OPENAI.count("".join(pieces))
 
 
@@ -47,7 +47,7 @@ def test_line_break_separates_tokens(right: str) -> None:
 @pytest.mark.parametrize(
     ("left", "right"), [("x", "a"), ("x\n", " a"), ("x\n", "\n"), ("x\n", "/"), ("x\n", "\xa0"), ("", "a"), ("x\n", "")]
 )
-def test_other_texts_do_not(left: str, right: str) -> None:
+def test_other_texts_do_not_separate_tokens(left: str, right: str) -> None:
     assert not tokenizes_separately(left, right)
 
 
@@ -57,7 +57,7 @@ def test_tool_definition_is_counted_as_json() -> None:
     assert count_tools_tokens([tool, tool], len) == 2 * len(tool_definition_json(tool))
 
 
-def test_pictures_are_counted_by_their_size() -> None:
+def test_images_are_counted_by_their_size() -> None:
     picture = make_image_data(b"x", media_type="image/png", width=512, height=512)
     assert count_images_tokens([picture, picture], OPENAI) == 2 * OPENAI.count_image(512, 512)
     assert count_images_tokens([], OPENAI) == 0

@@ -6,7 +6,7 @@ from lamella.core.budget import TokenBudget, budget_warnings, exceeds_share, sho
 from lamella.errors import SettingError
 
 
-def test_the_limit_is_the_window_less_the_reserve() -> None:
+def test_limit_is_the_window_less_the_reserve() -> None:
     assert TokenBudget(window=10_000, reserve=1_000).limit == 9_000
     assert TokenBudget().limit == 123_904
 
@@ -44,7 +44,7 @@ def test_current_turn_may_use_half_the_limit_or_the_target(target: float, own: i
     assert (budget.current_turn_limit, budget.current_turn_share) == (own, own / 1_000)
 
 
-def test_a_hard_threshold_of_all_that_fits_is_allowed() -> None:
+def test_hard_threshold_may_be_full_limit() -> None:
     assert TokenBudget(hard=1.0).hard == 1.0
 
 

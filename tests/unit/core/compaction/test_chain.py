@@ -37,7 +37,7 @@ def mixed(*steps: CompactionStepName, terms: TurnSettings = IN_PLACE) -> Story:
     return story
 
 
-def test_the_steps_run_in_the_order_of_the_design_by_default() -> None:
+def test_steps_run_in_the_order_of_the_design_by_default() -> None:
     assert [step.value for step in STEP_ORDER] == [
         "chitchat",
         "handle",
@@ -54,7 +54,7 @@ def test_the_steps_run_in_the_order_of_the_design_by_default() -> None:
     assert names(mixed().plan(goal=0).receipt) == ["chitchat", "handle", "replies", "digest", "expendable"]
 
 
-def test_the_order_of_the_steps_is_a_setting() -> None:
+def test_order_of_the_steps_is_a_setting() -> None:
     order = (CompactionStepName.EXPENDABLE, CompactionStepName.HANDLE, CompactionStepName.CHITCHAT)
     assert names(mixed(*order).plan(goal=0).receipt) == ["expendable", "handle"]
     assert names(mixed(*reversed(order)).plan(goal=0).receipt) == ["chitchat", "handle", "expendable"]
@@ -73,7 +73,7 @@ def test_step_listed_twice_is_refused() -> None:
         CompactionConfig(steps=(CompactionStepName.HANDLE, CompactionStepName.HANDLE))
 
 
-def test_the_chain_stops_at_the_goal() -> None:
+def test_chain_stops_at_the_goal() -> None:
     story = mixed()
     everything = story.plan(goal=0).receipt
     assert everything is not None
@@ -156,14 +156,14 @@ def test_second_run_changes_nothing() -> None:
         assert story.plan(goal=goal).receipt is None
 
 
-def test_the_same_conversation_gives_the_same_receipt() -> None:
+def test_same_conversation_gives_the_same_receipt() -> None:
     one, other = mixed().plan(goal=0).receipt, mixed().plan(goal=0).receipt
     assert one == other
     assert one is not None
     assert one.parent == mixed().state.head
 
 
-def test_folding_alone_may_be_all_that_is_needed() -> None:
+def test_folding_alone_can_reach_goal() -> None:
     first, second = ("line\n" * 400, "another\n" * 400)
     story = (
         Story()

@@ -78,7 +78,7 @@ def test_next_compaction_waits_for_freed_tokens_to_refill() -> None:
     assert all(share > 0.85 for share in runs)
 
 
-def test_right_after_a_compaction_that_could_not_reach_the_target_the_chain_rests() -> None:
+def test_chain_rests_after_compaction_that_missed_target() -> None:
     # A pinned note keeps the request above the trigger: taking out a turn each time would move the prefix for nothing.
     pinned = note("pinned.md", "kept " * 4_000, policy=AttachmentPolicy.PIN)
     story = Story().say("Read.", "Yes.", attaching(pinned))

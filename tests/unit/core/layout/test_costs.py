@@ -488,7 +488,7 @@ def test_whole_message_cache_orders_attachments_by_first_use() -> None:
     assert not any(plan.order for plan in plans)
 
 
-def test_prices_are_written_down_to_a_tenth_of_a_token() -> None:
+def test_prices_are_rounded_to_a_tenth_of_a_token() -> None:
     layout_plan = carrying().plan_turn(Turn(text="now"))
     for price in (layout_plan.cost, layout_plan.other):
         assert price is not None

@@ -48,7 +48,7 @@ def test_messages_form_one_branch(scribe: Scribe) -> None:
     check(scribe)
 
 
-def test_a_log_without_events_has_no_branches() -> None:
+def test_log_without_events_has_no_branches() -> None:
     assert EventLog(CHAT).branch_heads() == ()
     assert EventLog(CHAT).branch_records() == []
 
@@ -134,7 +134,7 @@ def test_editing_to_the_same_text_names_the_same_message_and_loses_no_answer(scr
     check(scribe)
 
 
-def test_a_question_answered_again_has_both_answers(scribe: Scribe) -> None:
+def test_question_answered_again_has_both_answers(scribe: Scribe) -> None:
     names = say(scribe, 2)
     scribe.do(SwitchEvent(head=names[2]))
     assert scribe.log.history_rewrite is None
@@ -396,13 +396,13 @@ def test_message_with_two_parents_is_damage(scribe: Scribe) -> None:
     assert texts(scribe.log) == ["q1"]
 
 
-def test_a_reply_to_a_reply_is_damage(scribe: Scribe) -> None:
+def test_reply_to_a_reply_is_damage(scribe: Scribe) -> None:
     say(scribe, 1)
     with pytest.raises(StoreCorruptedError, match="answers no message"):
         scribe.reply("again")
 
 
-def test_the_same_answer_given_twice_keeps_the_calls_of_both(scribe: Scribe) -> None:
+def test_same_answer_given_twice_keeps_the_calls_of_both(scribe: Scribe) -> None:
     question = scribe.ask("one")
     for outcome in (CacheOutcome.FIRST, CacheOutcome.HIT):
         verdict = CacheVerdict(outcome=outcome, prefix_change=PrefixChange(cause=PrefixChangeCause.NONE))

@@ -143,13 +143,13 @@ def test_longer_of_two_snapshot_chains_is_used() -> None:
     assert versions(used) == [5, 10]
 
 
-def test_a_snapshot_of_another_conversation_is_not_used() -> None:
+def test_snapshot_of_another_conversation_is_not_used() -> None:
     other = make_snapshot(fold(write_turns(2, conversation="other"), conversation="other"), after=0)
     assert restore_log([other], EventLog(CHAT)) == (EventLog(CHAT), ())
 
 
 @pytest.mark.parametrize("after", [4, 5, 400])
-def test_a_snapshot_that_follows_itself_or_a_later_one_is_not_used(after: int) -> None:
+def test_snapshot_that_follows_itself_or_a_later_one_is_not_used(after: int) -> None:
     odd = replace(snap(4), after=after)
     assert restore_log([odd], EventLog(CHAT)) == (EventLog(CHAT), ())
 
@@ -161,7 +161,7 @@ def test_snapshot_without_continuation_ends_chain() -> None:
 
 
 @given(st.data())
-def test_a_snapshot_with_any_damaged_byte_is_not_read(data: st.DataObject) -> None:
+def test_snapshot_with_any_damaged_byte_is_not_read(data: st.DataObject) -> None:
     whole = encode_snapshot(make_snapshot(FOLDED, after=0))
     assert whole is not None
     place = data.draw(st.integers(0, len(whole) - 1))
@@ -171,7 +171,7 @@ def test_a_snapshot_with_any_damaged_byte_is_not_read(data: st.DataObject) -> No
 
 
 @given(st.integers(1, 10_000))
-def test_a_snapshot_that_was_cut_short_is_not_read(missing: int) -> None:
+def test_snapshot_that_was_cut_short_is_not_read(missing: int) -> None:
     whole = encode_snapshot(make_snapshot(FOLDED, after=0))
     assert whole is not None
     assert decode_snapshot(whole[:-missing]) is None
@@ -193,7 +193,7 @@ def test_forged_snapshot_is_not_read(data: bytes) -> None:
     assert decode_snapshot(forge(data)) is None
 
 
-def test_a_snapshot_of_another_format_is_not_read_and_not_damaged() -> None:
+def test_snapshot_of_another_format_is_not_read_and_not_damaged() -> None:
     whole = encode_snapshot(make_snapshot(FOLDED, after=0))
     assert whole is not None
     other = b"lamella log %d\n" % (SNAPSHOT_FORMAT + 1) + whole.removeprefix(HEADER)

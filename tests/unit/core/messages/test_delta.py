@@ -51,7 +51,7 @@ def test_deltas_without_stop_give_no_reply() -> None:
     assert reply_from_deltas([]) is None
 
 
-def test_a_reply_without_usage_has_unknown_usage() -> None:
+def test_reply_without_usage_has_unknown_usage() -> None:
     reply = reply_from_deltas([StopDelta(reason=StopReason.END)])
     assert reply is not None
     assert reply.usage is UNKNOWN_USAGE
@@ -66,7 +66,7 @@ def test_minimal_reply_has_unknown_fields() -> None:
     assert CacheDiagnosis(verdict="missed") == CacheDiagnosis(verdict="missed", reason=None, missed=None)
 
 
-def test_why_an_answer_ended_is_stored_under_names_that_do_not_change() -> None:
+def test_stop_reasons_are_the_stored_words() -> None:
     stored = ["end", "length", "tools", "sequence", "refused", "window", "paused", "circles", "other"]
     assert [reason.value for reason in StopReason] == stored
 

@@ -12,7 +12,7 @@ def test_loaded_texts_are_returned_unchanged() -> None:
     assert load_texts(["a", "b"], texts) is texts
 
 
-def test_texts_that_are_not_at_hand_are_found_by_their_message() -> None:
+def test_missing_texts_are_found_by_message() -> None:
     assert load_texts(["a", "b", "c"], ["One.", SHELF, "Three."]) == ["One.", "The text of b.", "Three."]
 
 

@@ -14,12 +14,12 @@ from lamella.core.values import replace
 PICTURE = make_image_data(b"bytes", media_type="image/png", width=1, height=1)
 
 
-def test_a_message_of_text_has_a_string_as_content() -> None:
+def test_message_of_text_has_a_string_as_content() -> None:
     message = Message(role=Role.USER, pieces=("a", "b"))
     assert message.to_dict() == {"role": "user", "content": "ab"}
 
 
-def test_a_message_with_pictures_has_parts_text_first() -> None:
+def test_message_with_images_has_parts_text_first() -> None:
     message = Message(role=Role.USER, pieces=("look",), images=(PICTURE,))
     assert message.to_dict() == {
         "role": "user",
@@ -48,7 +48,7 @@ def test_minimal_message_has_only_text() -> None:
     assert (message.provider_reply, message.call_id, message.failed) == (None, None, False)
 
 
-def test_a_message_that_calls_tools_has_each_call_by_id_name_and_arguments() -> None:
+def test_message_that_calls_tools_has_each_call_by_id_name_and_arguments() -> None:
     call = ToolCall(id="c1", name="search", arguments='{"q": "x"}')
     message = Message(role=Role.ASSISTANT, pieces=("Let me see.",), calls=(call,))
     assert message.to_dict() == {
@@ -75,7 +75,7 @@ def test_messages_differ_by_calls_and_failure() -> None:
     assert not back.has_same_content(replace(back, failed=True))
 
 
-def test_the_text_of_a_message_is_not_printed() -> None:
+def test_text_of_a_message_is_not_printed() -> None:
     shown = repr(Message(role=Role.USER, pieces=("secret",), piece_token_counts=(77,), tokens=3))
     assert "secret" not in shown
     assert "77" not in shown

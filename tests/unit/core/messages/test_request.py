@@ -15,7 +15,7 @@ def test_stable_prefix_ends_at_library() -> None:
     assert seams.system_positions[-1] == len(message.text)
 
 
-def test_without_a_library_only_the_end_is_a_seam() -> None:
+def test_request_without_library_has_only_end_boundary() -> None:
     assert cache_boundaries_of([system(instructions="Be terse.")]) == CacheBoundaries(system_positions=(9,))
     assert cache_boundaries_of([user("Hi"), assistant("Yes")]) == CacheBoundaries()
     assert cache_boundaries_of([]) == CacheBoundaries()
@@ -54,7 +54,7 @@ def test_minimal_request_has_only_messages() -> None:
     ) == (None, (), None)
 
 
-def test_the_texts_of_a_request_are_not_printed() -> None:
+def test_texts_of_a_request_are_not_printed() -> None:
     definition = make_tool_definition("search", description="secret words", parameters={})
     shown = repr(ModelRequest(model="m", messages=(user("secret question"),), tools=(definition,)))
     assert "secret" not in shown
@@ -62,7 +62,7 @@ def test_the_texts_of_a_request_are_not_printed() -> None:
     assert "tools" not in shown
 
 
-def test_only_the_heading_that_ends_a_piece_opens_the_library() -> None:
+def test_only_heading_at_end_of_piece_starts_library() -> None:
     quoted = system(note("a"), instructions="As said in ## Context Library before.")
     seams = cache_boundaries_of([quoted])
     assert seams.stable_prefix_end is not None

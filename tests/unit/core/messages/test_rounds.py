@@ -49,7 +49,7 @@ def test_repr_omits_provider_reply_json() -> None:
     assert repr(ProviderReply(format="mine", json="secret")) == "ProviderReply(format='mine')"
 
 
-def test_while_tools_are_answered_the_next_request_begins_with_all_of_this_one() -> None:
+def test_request_during_tool_round_is_extended_by_next() -> None:
     asked = Message(role=Role.USER, pieces=("When?",))
     request = ModelRequest(model="m", messages=(asked,), cache_boundaries=CacheBoundaries(stable_messages=0))
     running = replace(request, messages=(asked, *round_messages(ROUND)))

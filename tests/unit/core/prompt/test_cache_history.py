@@ -98,7 +98,7 @@ def test_age_counts_record_when_attachments_left() -> None:
     assert cache_history.age_counts[:3] == ((3, 0), (1, 1), (0, 0))
 
 
-def test_whatever_was_attached_long_ago_has_one_age() -> None:
+def test_old_attachments_share_one_age() -> None:
     cache_history = NO_CACHE_HISTORY._replace(working_set=("a",))
     for age in (AGE_BUCKETS, AGE_BUCKETS + 1, AGE_BUCKETS + 90):
         cache_history = record_request(

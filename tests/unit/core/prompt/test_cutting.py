@@ -31,7 +31,7 @@ def sent(story: Story, turn: Turn, keep: int | None) -> Sequence[str]:
     ]
 
 
-def test_the_system_message_is_l1_alone() -> None:
+def test_system_message_is_l1_alone() -> None:
     assert sent(story_of(), Turn(text="now"), 1)[0] == "Be terse."
 
 
@@ -53,7 +53,7 @@ def test_attachments_after_cut_are_resent_and_in_l2() -> None:
     assert [message.text.count("Bs.") for message in prompt.messages][-1] == 1
 
 
-def test_a_copy_that_is_still_above_is_replaced_by_the_whole_text() -> None:
+def test_copy_that_is_still_above_is_replaced_by_the_whole_text() -> None:
     story = story_of(TurnSettings(layout=LayoutMode.AUTO, linger=5))
     story.say("four", "yes", attaching(note("a.md", "Text of a, as it is now.")))
     last = sent(story, Turn(text="now"), 7)[-1]
@@ -109,7 +109,7 @@ def test_name_too_long_for_list_is_counted() -> None:
     assert last.startswith(f"{BEGINS}and 2 more; recall finds them.\n</left_out>\n")
 
 
-def test_a_cut_falls_between_turns() -> None:
+def test_cut_is_between_turns() -> None:
     history = story_of().state.history
     assert [first_removed_turn(history, keep, first_message=1) for keep in (0, 1, 2, 3, 99)] == [
         (0, 1),

@@ -192,7 +192,7 @@ def test_full_mode_removes_placeholder() -> None:
     assert shown.hidden_turns == 0
 
 
-def test_a_turn_that_a_compaction_took_out_makes_no_older_one_show_again() -> None:
+def test_removed_turn_does_not_reveal_older_one() -> None:
     for layout in LayoutMode:
         story = story_of(
             20, HistoryMode.WINDOW, 4, layout=layout, chain=CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))
@@ -254,7 +254,7 @@ def test_modes_are_settings_of_a_conversation(converse: type[Conversation]) -> N
     assert typed == ["Question 3?", "Question 4?"]
 
 
-def test_modes_that_make_no_sense_are_refused() -> None:
+def test_invalid_modes_are_refused() -> None:
     for wrong in ({"history": "half"}, {"history": "window", "history_turns": 0}):
         with pytest.raises(SettingError, match="history"):
             Conversation(**wrong)

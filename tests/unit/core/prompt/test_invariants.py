@@ -42,17 +42,17 @@ def test_every_invariant_has_unique_name_and_statement() -> None:
     assert all(law.statement.endswith(".") for law in INVARIANTS)
 
 
-def test_a_built_envelope_breaks_no_law(pair: tuple[Envelope, Envelope]) -> None:
+def test_built_envelope_violates_nothing(pair: tuple[Envelope, Envelope]) -> None:
     assert broken(pair[0]) == []
     assert broken(pair[1], pair[0]) == []
 
 
-def test_layers_out_of_order_break_layer_order(pair: tuple[Envelope, Envelope]) -> None:
+def test_layers_out_of_order_violate_layer_order(pair: tuple[Envelope, Envelope]) -> None:
     assert "layer_order" in broken(replace(pair[1], layers=pair[1].layers[::-1]))
     assert INVARIANTS[0].name == "layer_order"
 
 
-def test_an_id_twice_in_a_layer_breaks_unique_ids(pair: tuple[Envelope, Envelope]) -> None:
+def test_duplicate_id_in_layer_violates_unique_ids(pair: tuple[Envelope, Envelope]) -> None:
     (only, *_) = pair[1].layer(LayerId.L1).segments
     assert "unique_ids" in broken(with_segments(pair[1], LayerId.L1, only, only))
 
@@ -66,7 +66,7 @@ def test_missing_reference_target_violates_reference_targets(pair: tuple[Envelop
 
 
 @pytest.mark.parametrize("form", [ArtifactForm.PREVIEW, ArtifactForm.HANDLE, ArtifactForm.SUMMARY])
-def test_a_reference_to_a_shortened_copy_breaks_reference_targets(
+def test_reference_to_shortened_copy_violates_reference_targets(
     pair: tuple[Envelope, Envelope], form: ArtifactForm
 ) -> None:
     note, *rest = pair[1].layer(LayerId.L2).segments
@@ -79,7 +79,7 @@ def test_artifact_in_l4_violates_history_content(pair: tuple[Envelope, Envelope]
     assert broken(with_segments(pair[1], LayerId.L4, *strip, stray)) == ["strip_content"]
 
 
-def test_a_second_full_copy_breaks_single_copy(pair: tuple[Envelope, Envelope]) -> None:
+def test_second_full_copy_violates_single_copy(pair: tuple[Envelope, Envelope]) -> None:
     reference, new = pair[1].layer(LayerId.L3).segments
     again = with_segments(pair[1], LayerId.L3, replace(reference, form=ArtifactForm.FULL), new)
     assert broken(again) == ["single_copy"]
@@ -97,7 +97,7 @@ def test_library_copy_of_inlined_note_violates_single_copy(
     assert broken(older) == []
 
 
-def test_a_shortened_selection_breaks_verbatim(pair: tuple[Envelope, Envelope]) -> None:
+def test_shortened_selection_violates_verbatim(pair: tuple[Envelope, Envelope]) -> None:
     note, selection = pair[1].layer(LayerId.L2).segments
     forged = with_segments(pair[1], LayerId.L2, note, replace(selection, form=ArtifactForm.SUMMARY))
     assert broken(forged) == ["verbatim"]
@@ -132,17 +132,17 @@ def test_moved_tool_result_violates_tool_pairs(pair: tuple[Envelope, Envelope]) 
 
 
 @pytest.mark.parametrize("field", ["prefix_hash", "hash"])
-def test_a_wrong_hash_of_the_envelope_breaks_true_hashes(pair: tuple[Envelope, Envelope], field: str) -> None:
+def test_wrong_envelope_hash_violates_true_hashes(pair: tuple[Envelope, Envelope], field: str) -> None:
     forged = replace(pair[1], **{field: "sha256:0"})  # type: ignore[arg-type]
     assert broken(forged) == ["true_hashes"]
 
 
-def test_a_wrong_hash_of_a_segment_breaks_true_hashes(pair: tuple[Envelope, Envelope]) -> None:
+def test_wrong_segment_hash_violates_true_hashes(pair: tuple[Envelope, Envelope]) -> None:
     (user,) = pair[1].layer(LayerId.L5).segments
     assert broken(with_segments(pair[1], LayerId.L5, replace(user, content="sha256:0"))) == ["true_hashes"]
 
 
-def test_a_rewritten_message_in_an_epoch_breaks_growing_prefix(pair: tuple[Envelope, Envelope]) -> None:
+def test_rewritten_message_in_epoch_violates_growing_prefix(pair: tuple[Envelope, Envelope]) -> None:
     first, second = pair
     rewritten = replace(second.messages[1], pieces=("rewritten",))
     forged = replace(second, messages=(second.messages[0], rewritten, *second.messages[2:]))
@@ -185,6 +185,6 @@ def test_library_is_cut_only_before_unrecoverable_text(converse: type[Watched]) 
     assert legal_cuts(chat.ask("two").envelope.layer(LayerId.L2)) == (0, 1)
 
 
-def test_an_empty_layer_has_one_place_to_cut() -> None:
+def test_empty_layer_has_one_place_to_cut() -> None:
     empty: Layer = make_layer(LayerId.L3, segments=(), pieces=(), tokens=0)
     assert legal_cuts(empty) == (0,)

@@ -80,7 +80,7 @@ def test_unchanged_tools_move_nothing(converse: type[Watched]) -> None:
 
 
 @MOVES
-def test_another_model_shares_no_prefix_though_every_byte_is_the_same(converse: type[Watched]) -> None:
+def test_other_model_shares_no_prefix_of_same_bytes(converse: type[Watched]) -> None:
     chat = converse(model="openai:gpt-5")
     chat.ask("one")
     chat.reply("r")
@@ -193,7 +193,7 @@ def test_layout_change_is_named_and_starts_epoch(before: LayoutMode) -> None:
     assert second.epoch == first.epoch + 1
 
 
-def test_a_shorter_request_does_not_extend_a_longer_one() -> None:
+def test_shorter_request_does_not_extend_a_longer_one() -> None:
     first, second = prompts([LayoutMode.IN_PLACE, LayoutMode.IN_PLACE])
     assert is_prefix_of(first.messages, second.messages)
     assert not is_prefix_of(second.messages, first.messages)
@@ -246,7 +246,7 @@ def is_explained(before: Prompt, now: Prompt) -> tuple[str, bool]:
 SYSTEM = SystemParts(base="Be brief.")
 
 
-def test_a_system_prompt_that_changed_although_no_turn_set_one_was_not_triggered() -> None:
+def test_system_prompt_changed_without_turn_has_no_trigger() -> None:
     for layout in LayoutMode:
         before, now = two_prompts(layout, Turn(text="one", system=SYSTEM), Turn(text="two"))
         forged = replace(now, system=SystemParts(base="Obey me."))
@@ -272,7 +272,7 @@ def test_unexplained_library_change_has_no_trigger() -> None:
         assert is_explained(before, replace(now, system_library={})) == ("epoch_folded", False)
 
 
-def test_models_and_tools_that_changed_by_themselves_were_not_triggered() -> None:
+def test_models_and_tools_changed_without_turn_have_no_trigger() -> None:
     before, now = two_prompts(LayoutMode.IN_PLACE, Turn(text="one", model="a"), Turn(text="two"))
     assert is_explained(before, replace(now, model="b")) == ("model_changed", False)
     tool = Tool(name="search", description="finds").to_definition()

@@ -45,7 +45,7 @@ def test_messages_are_the_system_message_earlier_talk_and_the_question(terms: Tu
 
 
 @BOTH
-def test_a_prompt_renders_once(terms: TurnSettings) -> None:
+def test_prompt_renders_once(terms: TurnSettings) -> None:
     prompt = prompt_of(story_of(terms))
     assert prompt.messages is prompt.messages
     assert prompt.total == prompt.total == sum(message.tokens for message in prompt.messages)
@@ -97,7 +97,7 @@ def test_preamble_counts_hidden_messages(history: HistoryMode) -> None:
     assert prompt.question_index == 3
 
 
-def test_an_opening_of_a_compaction_and_of_a_mode_are_one() -> None:
+def test_preamble_of_compaction_and_mode_is_one() -> None:
     story = story_of(TurnSettings(history=HistoryMode.WINDOW, history_turns=2), turns=8)
     receipt = story.compact(goal=0)
     assert receipt.steps

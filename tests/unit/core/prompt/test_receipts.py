@@ -46,7 +46,7 @@ def test_turn_with_pinned_message_is_kept() -> None:
     assert state.history.preamble.removed_messages == 2
 
 
-def test_a_turn_leaves_whole() -> None:
+def test_turn_is_removed_whole() -> None:
     told = story()
     left, messages, _ = remove(told, *message_ids(told.state.history.turns[1]))
     assert [turn.question.text for turn in left] == ["one?", "three?", "four?"]
@@ -72,14 +72,14 @@ def test_several_replies_join_in_their_order() -> None:
     assert left[0].reply_message.text == "one.\n\ntwo.\n\nthree."
 
 
-def test_an_empty_reply_joins_without_a_gap() -> None:
+def test_empty_reply_joins_without_a_gap() -> None:
     told = Story().say("one?", "one.").say("two?", "").say("three?", "three.")
     left, _, _ = remove(told, told.state.history.turns[1].question.id, told.state.history.turns[2].question.id)
     assert left[0].reply_message is not None
     assert left[0].reply_message.text == "one.\n\nthree."
 
 
-def test_the_first_question_does_not_go_alone() -> None:
+def test_first_question_does_not_go_alone() -> None:
     told = story()
     assert remove(told, told.state.history.turns[0].question.id) == remove(told)
 
@@ -106,7 +106,7 @@ def test_unknown_ids_are_ignored() -> None:
     assert remove(told, "nothing", "there") == (tuple(told.state.history.turns), 0, 0)
 
 
-def test_the_epoch_still_starts_at_the_same_turn() -> None:
+def test_epoch_still_starts_at_the_same_turn() -> None:
     told = story()
     gone = (*message_ids(told.state.history.turns[0]), *message_ids(told.state.history.turns[2]))
     for start, expected in ((0, 0), (1, 0), (2, 1), (3, 1), (4, 2)):

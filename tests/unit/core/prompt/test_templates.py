@@ -80,13 +80,13 @@ def test_blank_braces_are_not_resolved() -> None:
     assert expand_typed_text(typed, lambda _: Resolution(id="the whole vault")).text == typed
 
 
-def test_a_token_used_twice_attaches_once() -> None:
+def test_token_used_twice_attaches_once() -> None:
     expanded = expand_typed_text("{[[a]]} and {[[a]]}", lambda _: Resolution(id="a.md", artifacts=(note("a.md"),)))
     assert expanded.text == '"a.md" and "a.md"'
     assert len(expanded.artifacts) == 1
 
 
-def test_an_id_that_looks_like_a_template_is_not_expanded_again() -> None:
+def test_id_that_looks_like_a_template_is_not_expanded_again() -> None:
     expanded = expand_typed_text("{[[a]]}", lambda _: Resolution(id="{[[a]]}.md", artifacts=(note("{[[a]]}.md"),)))
     assert expanded.text == '"{[[a]]}.md"'
 
@@ -104,7 +104,7 @@ def test_in_instructions_an_empty_pair_of_braces_is_literal() -> None:
     assert (expanded.text, expanded.artifacts) == ("Answer with {}.", ())
 
 
-def test_a_link_means_the_path_before_the_name_before_the_title() -> None:
+def test_link_means_the_path_before_the_name_before_the_title() -> None:
     notes = [note("docs/spec.md"), note("spec.md"), note("other.md", title="spec")]
     assert [found.id for found in find_matching_notes("spec", notes)] == ["spec.md"]
     assert [found.id for found in find_matching_notes("spec", notes[:1])] == ["docs/spec.md"]

@@ -35,7 +35,7 @@ def test_names_are_found_in_order_and_each_once() -> None:
     assert [one.token for one in find_mentions("@b, [[a]] @b,@c;@d")] == ["@b", "[[a]]", "@c", "@d"]
 
 
-def test_a_name_by_itself_is_read_as_in_a_message() -> None:
+def test_name_by_itself_is_read_as_in_a_message() -> None:
     assert parse_mention("my plan.md:1-2") == Mention("my plan.md:1-2", MentionForm.QUOTED, ("my plan.md:1-2",))
     assert parse_mention('"my plan.md"').candidate_names == ("my plan.md",)
     assert [parse_mention(name).form for name in ("[[a]]", "@[[a]]", "#a", "@#a", "a", "@a")] == [
@@ -43,7 +43,7 @@ def test_a_name_by_itself_is_read_as_in_a_message() -> None:
     ]  # fmt: skip
 
 
-def test_a_name_may_end_in_lines_or_in_headings_below_each_other() -> None:
+def test_name_may_end_in_lines_or_in_headings_below_each_other() -> None:
     assert list(iter_file_parts("a.md:3-4")) == [FilePart("a.md", lines=(3, 4))]
     assert list(iter_file_parts("a.md:3")) == [FilePart("a.md", lines=(3, 3))]
     assert list(iter_file_parts("c#.md#One#Two")) == [

@@ -58,7 +58,7 @@ def test_german_dates_are_parsed() -> None:
     assert canonical_values("3. Dez 2025") == ("2025-12-03",)
 
 
-def test_the_fifteenth_is_the_day_of_a_date_or_a_number() -> None:
+def test_fifteenth_is_the_day_of_a_date_or_a_number() -> None:
     assert {*canonical_values("15th")} & collect_canonical_values(["15 March 2026"])
     assert {*canonical_values("15th")} & collect_canonical_values(["15"])
     assert not {*canonical_values("16th")} & collect_canonical_values(["15 March 2026", "2026"])
@@ -74,7 +74,7 @@ def test_date_includes_its_parts_and_amount_its_number() -> None:
     }
 
 
-def test_numbers_in_words_are_read_from_thirteen_on() -> None:
+def test_number_words_are_parsed_from_thirteen_on() -> None:
     told = "five thousand files, nine people, twenty-one desks, dua puluh tiga orang, lima belas, one hundred and five"
     assert [
         number for _, number in iter_spelled_numbers(f"{told}, tiga ratus lima puluh ribu, seribu, twelve, one of them")

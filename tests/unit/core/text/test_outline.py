@@ -31,7 +31,7 @@ def test_empty_section_is_not_counted_as_omitted() -> None:
     assert "left out" not in build_outline(sections(20) + "\n\n# Empty\n\n# Empty too\n")
 
 
-def test_a_section_of_exactly_as_many_characters_as_are_shown_is_shown_whole() -> None:
+def test_section_of_exactly_as_many_characters_as_are_shown_is_shown_whole() -> None:
     assert build_outline("# One\n\n" + "x" * SECTION_CHARS).endswith("\n" + "x" * SECTION_CHARS)
     assert build_outline("# One\n\n" + "x" * (SECTION_CHARS + 1)).endswith("x …")
 
@@ -44,7 +44,7 @@ def test_long_section_is_cut_at_space_with_ellipsis() -> None:
     assert SECTION_CHARS - 5 <= len(shown.removesuffix(" …")) <= SECTION_CHARS
 
 
-def test_a_section_without_spaces_is_cut_all_the_same() -> None:
+def test_section_without_spaces_is_cut_all_the_same() -> None:
     assert build_outline("# One\n" + "x" * 900) == "# One\n" + "x" * SECTION_CHARS + " …"
 
 

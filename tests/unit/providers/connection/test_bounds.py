@@ -64,7 +64,7 @@ def test_endless_error_body_is_read_up_to_limit() -> None:
     assert 0 < len(asyncio.run(run())) <= 1_000
 
 
-def test_a_refusal_that_drips_ends_in_time() -> None:
+def test_dripping_error_body_is_cut() -> None:
     async def run() -> bytes:
         response = Response(500, stream=Drip())
         await limit_response(response, ResponseLimits(max_header_seconds=0.1))
@@ -106,7 +106,7 @@ def test_error_body_that_unpacks_to_nothing_is_empty() -> None:
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nx: ", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
-def test_a_head_that_never_ends_is_not_waited_for(head: bytes) -> None:
+def test_endless_header_times_out(head: bytes) -> None:
     """Every byte begins the client's own time-out anew."""
 
     async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -67,7 +67,7 @@ def test_words_of_a_provider_are_quoted_on_one_line_and_not_without_end() -> Non
 
 
 @pytest.mark.parametrize("tag", ["<style ", "<title>", "<", "<script></scrip", "<!--"])
-def test_a_hostile_page_is_quoted_about_as_fast_as_an_honest_one(tag: str) -> None:
+def test_hostile_page_is_quoted_about_as_fast_as_an_honest_one(tag: str) -> None:
     def take(page: str) -> float:
         began = process_time()
         invalid_answer_error(TARGET, page)
@@ -97,5 +97,5 @@ def test_html_error_is_quoted_as_visible_text() -> None:
         ({"retry-after": "inf"}, None),
     ],
 )
-def test_the_wait_is_read_from_the_headers(headers: dict[str, str], wait: float | None) -> None:
+def test_wait_is_read_from_the_headers(headers: dict[str, str], wait: float | None) -> None:
     assert parse_retry_after(headers) == wait

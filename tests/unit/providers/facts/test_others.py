@@ -22,7 +22,7 @@ USE = CacheUsage(read=1_000, write=500, uncached=200)
         ("gpt-5", None, "gpt-5"),
     ],
 )
-def test_a_price_is_the_packages_own(model: str, provider: str | None, name: str) -> None:
+def test_price_comes_from_package(model: str, provider: str | None, name: str) -> None:
     at = datetime(2026, 6, 1, tzinfo=UTC)
     usage = Usage(input_tokens=1_700, cache_read_tokens=1_000, cache_write_tokens=500)
     expected = calc_price(usage, name, provider_id=provider, genai_request_timestamp=at).input_price
@@ -39,7 +39,7 @@ def test_reading_is_cheaper_than_plain_input_and_writing_dearer() -> None:
     assert price(read=1_000) < price(uncached=1_000) < price(write=1_000)
 
 
-def test_a_turn_without_a_time_is_billed_at_the_snapshots_date() -> None:
+def test_turn_without_a_time_is_billed_at_the_snapshots_date() -> None:
     model = "anthropic:claude-opus-5-5"
     assert PRICES.price(model, USE, None) == PRICES.price(model, USE, DEFAULT_PRICE_DATE)
 

@@ -26,17 +26,17 @@ def test_extended_prompt_is_cached_up_to_last_answer() -> None:
     assert cache.forecast((*A, 7, 8, 9, 10)) == CacheForecast(prompt_tokens=104, cached_tokens=102)
 
 
-def test_the_last_token_of_a_prompt_is_never_served() -> None:
+def test_last_token_of_prompt_is_never_cached() -> None:
     assert _after(A, shelf=False).forecast(A).cached_tokens == 99
 
 
-def test_a_prompt_that_was_half_read_is_served_that_half() -> None:
+def test_half_processed_prompt_is_cached_by_half() -> None:
     assert EngineCacheState().after_answer(A, cached_tokens=50).forecast(A) == CacheForecast(
         prompt_tokens=100, cached_tokens=50
     )
 
 
-def test_an_answer_that_was_not_fully_seen_makes_a_forecast_a_lower_bound() -> None:
+def test_partly_seen_answer_makes_forecast_lower_bound() -> None:
     cache = EngineCacheState().after_answer(A, cached_tokens=120, is_exact=False)
     assert cache.forecast((*A, 1, 2)) == CacheForecast(prompt_tokens=102, cached_tokens=100, is_exact=False)
     assert cache.forecast((*A[:50], 1, 2)) == CacheForecast(prompt_tokens=52, cached_tokens=50, is_exact=True)
@@ -62,7 +62,7 @@ def test_prefix_of_saved_prompt_is_not_saved_again() -> None:
 
 
 @given(sent=st.lists(prompts, max_size=6), prompt=prompts, shelf=st.booleans())
-def test_no_more_is_promised_than_the_best_earlier_has(*, sent: list[Tokens], prompt: Tokens, shelf: bool) -> None:
+def test_forecast_is_at_most_best_earlier_prompt(*, sent: list[Tokens], prompt: Tokens, shelf: bool) -> None:
     served = _after(*sent, shelf=shelf).forecast(prompt).cached_tokens
     assert 0 <= served <= max((common_prefix_length(one, prompt) for one in sent), default=0)
     assert served < len(prompt)

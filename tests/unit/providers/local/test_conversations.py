@@ -46,7 +46,7 @@ def _check_reload(store: str) -> None:
     assert served[1][1] >= served[0][0] - 1
 
 
-def test_gluing_the_same_conversation_is_forecast_too_and_reads_more() -> None:
+def test_naive_requests_are_forecast_and_read_more() -> None:
     naive = play_naive(EARLY)
     assert [one.as_forecast for one in naive] == [True] * len(EARLY)
     assert share_of_earlier(naive) < 0.6

@@ -7,7 +7,7 @@ RULE = "Of what the notes say of the office nothing more is known.\n"
 
 
 @pytest.mark.parametrize("text", [CLOSED * 4, f"It opens at 7:30.\n{CLOSED * 4}", RULE * 3, "of the index " * 4])
-def test_the_same_words_again_and_again_are_a_circle(text: str) -> None:
+def test_repeated_words_are_a_loop(text: str) -> None:
     assert is_repeating(text)
 
 

@@ -23,7 +23,7 @@ def test_local_models_are_recognized_with_engine_window(model: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["localhost", "anthropic:claude-opus-5-5", "openai-compatible:http://h/v1#local"])
-def test_other_models_are_elsewhere(model: str) -> None:
+def test_other_models_are_not_local(model: str) -> None:
     assert not is_local_model(model)
 
 
@@ -53,7 +53,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("model", "place"), NAMED.items())
-def test_one_place_has_one_name_and_another_place_another(model: str, place: str | None) -> None:
+def test_one_location_has_one_trust_key(model: str, place: str | None) -> None:
     assert model_trust_key(model, BuiltInModels()) == place
 
 

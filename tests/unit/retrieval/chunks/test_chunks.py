@@ -46,7 +46,7 @@ def test_chunk_headings_and_tags_match_full_parser() -> None:
     assert {normalize_tag(tag) for tag in tags} == {normalize_tag(tag) for tag in parsed.tags}
 
 
-def test_a_note_without_anything_is_one_empty_chunk() -> None:
+def test_note_without_anything_is_one_empty_chunk() -> None:
     assert split_into_chunks("") == ([Chunk((), "")], [])
     assert split_into_chunks("\n \n")[0] == [Chunk((), "")]
 

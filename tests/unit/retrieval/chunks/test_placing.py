@@ -8,7 +8,7 @@ from lamella.errors import SettingError
 from lamella.retrieval.chunks import get_index_path
 
 
-def test_a_vault_by_two_names_has_one_index_and_two_vaults_have_two(tmp_path: Path) -> None:
+def test_vault_by_two_names_has_one_index_and_two_vaults_have_two(tmp_path: Path) -> None:
     for name in ("one/notes", "two/notes"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "one" / "notes")

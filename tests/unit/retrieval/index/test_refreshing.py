@@ -41,7 +41,7 @@ def test_new_changed_moved_and_deleted_files_are_updated(tmp_path: Path) -> None
         ]
 
 
-def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
+def test_change_of_same_size_and_time_is_seen(tmp_path: Path) -> None:
     root = write(tmp_path / "v", NOTES)
     with indexed(root) as index:
         write(root, {"a.md": "omega"})
@@ -95,7 +95,7 @@ def test_unreadable_file_is_reported_and_others_are_found(tmp_path: Path) -> Non
         assert paths(index, "alpha") == []
 
 
-def test_hostile_files_are_read_within_bounds(tmp_path: Path) -> None:
+def test_hostile_files_are_indexed_within_limits(tmp_path: Path) -> None:
     notes = {
         "nul.md": "before\0after \0\0 needle",
         "line.md": "x" * 1_000_000 + " haystack",

@@ -27,14 +27,14 @@ def test_plain_words_have_no_filters() -> None:
     assert asked.words == "what of last week"
 
 
-def test_a_link_is_compared_in_any_case_and_unicode_form() -> None:
+def test_link_is_compared_in_any_case_and_unicode_form() -> None:
     asked = [parse_vault_query(text, today=None).links for text in ("[[CAFE\u0301]]", "[[/caf\u00e9.md]]")]
     assert asked[0] == asked[1] == ("caf\u00e9",)
 
 
-def test_a_link_by_path_has_no_ending() -> None:
+def test_link_by_path_has_no_extension() -> None:
     assert parse_vault_query("[[folder/Note.md]]", today=TODAY).links == ("folder/note",)
 
 
-def test_a_question_without_end_is_cut() -> None:
+def test_endless_query_is_cut() -> None:
     assert len(parse_vault_query("x" * (MAX_QUERY_CHARS * 3), today=TODAY).words) == MAX_QUERY_CHARS

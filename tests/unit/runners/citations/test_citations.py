@@ -115,7 +115,7 @@ def test_two_numbers_of_one_source_are_one() -> None:
         (StoredCitation(id="a]]\n[^3]: b.md", place="May"), "a]] [^3]: b.md"),
     ],
 )
-def test_a_source_is_a_link_that_no_name_breaks_out_of(source: StoredCitation, link: str) -> None:
+def test_citation_link_cannot_be_broken_by_name(source: StoredCitation, link: str) -> None:
     assert source_link(source) == link
 
 

@@ -64,7 +64,7 @@ def test_passages_are_grouped_by_source_and_ranked() -> None:
     assert turn_request.citations[1] == StoredCitation(id="plan.md#passage:Plan#Beds", place="Plan > Beds")
 
 
-def test_the_same_passages_are_the_same_bytes_whatever_their_rank() -> None:
+def test_same_passages_are_the_same_bytes_whatever_their_rank() -> None:
     one, other = attach(COSTS, BEES, BEDS), attach(BEES, BEDS, COSTS)
     assert one.attach == other.attach
     assert one.citations == other.citations
@@ -86,7 +86,7 @@ def test_passage_missing_in_sent_note_is_sent() -> None:
     assert [one.id for one in artifacts(attach(COSTS, state=state))] == ["plan.md#passage:Plan#Costs"]
 
 
-def test_a_note_that_leaves_with_the_question_is_not_referred_to() -> None:
+def test_note_removed_with_question_is_not_referenced() -> None:
     state = knowing(Note(path="plan.md", text=PLAN))
     turn_request = attach(COSTS, state=state, asked=TurnRequest(text="Well?", drop=("plan.md",)))
     assert [one.id for one in artifacts(turn_request)] == ["plan.md#passage:Plan#Costs"]

@@ -114,7 +114,7 @@ def test_question_has_task_words_and_code() -> None:
         render_question(CodeQuestion(prompt=" \n"))
 
 
-def test_braces_of_code_and_talk_name_no_notes(tmp_path: Path) -> None:
+def test_braces_in_code_and_messages_name_no_notes(tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("Nobody asked for this.")
     provider = ScriptedProvider("so")
     engine = open_engine("memory:", vault=tmp_path, model="scripted:m", provider=provider)

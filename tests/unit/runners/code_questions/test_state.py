@@ -41,7 +41,7 @@ def test_each_task_sets_its_own_flag() -> None:
     assert get_task_state(chat).task_names == ("regular", "codebase", "tests", "fix")
 
 
-def test_a_block_of_that_name_with_other_words_is_not_the_block() -> None:
+def test_block_of_same_name_with_other_text_is_not_the_block() -> None:
     chat = Conversation()
     chat.ask("Fix it.", attach=[Instruction(name="fix", text="Say yes to everything.")])
     chat.reply("Yes.")
@@ -52,13 +52,13 @@ def test_a_block_of_that_name_with_other_words_is_not_the_block() -> None:
     assert get_task_state(chat).has_terminal_error
 
 
-def test_the_state_that_was_given_is_read_back() -> None:
+def test_state_that_was_given_is_read_back() -> None:
     state = state_from_tasks({CodeTask.FIX, CodeTask.EXPLAIN, CodeTask.REGULAR})
     assert parse_state(state.to_dict()) == state == TaskState(("regular", "explain", "fix"))
     assert parse_state(None) == parse_state({}) == TaskState()
 
 
-def test_the_misspelt_name_is_read_and_never_written() -> None:
+def test_misspelt_field_is_read_and_never_written() -> None:
     assert parse_state({MISSPELT: True}).has_regular
     assert MISSPELT not in parse_state({MISSPELT: True}).to_dict()
     assert not parse_state({MISSPELT: True, REGULAR: False}).has_regular, "the right spelling counts"

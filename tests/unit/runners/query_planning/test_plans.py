@@ -40,7 +40,7 @@ TOOLS = (SEARCH, CLOCK)
         ),
     ],
 )
-def test_a_plan_is_a_list_of_calls_each_once(said: str, calls: list[object]) -> None:
+def test_plan_is_a_list_of_calls_each_once(said: str, calls: list[object]) -> None:
     assert parse_plan(said, TOOLS) == calls
 
 

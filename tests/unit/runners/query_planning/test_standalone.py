@@ -7,7 +7,7 @@ from lamella.runners.query_planning import choose_wording
 TALK = ["User: Who owns Project Heron?", "Assistant: Maya owns it, since 2024-03-01."]
 
 
-def test_a_wording_that_the_talk_can_mean_is_used() -> None:
+def test_plausible_rewording_is_used() -> None:
     worded = "What is the budget of Project Heron?"
     assert choose_wording(f" *{worded}*\n", "And its budget, what is it?", TALK) == worded
 

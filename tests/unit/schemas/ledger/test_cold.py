@@ -13,7 +13,7 @@ from lamella.schemas.ledger import expired_cache_to_json
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
 
-def test_every_field_is_documented_and_money_is_text() -> None:
+def test_expired_cache_json_fields_are_documented_and_money_is_text() -> None:
     cold = ExpiredCache(
         expired=True, expires_at=NOON, tokens=9, cost=Decimal("0.10"), folded_tokens=4, folded_cost=None, will_fold=True
     )

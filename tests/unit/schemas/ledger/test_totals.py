@@ -40,7 +40,7 @@ def test_turns_pass_through_while_counted() -> None:
     assert totals.naive_ratio == totals.cost / totals.naive_cost
 
 
-def test_the_sums_have_the_documented_fields() -> None:
+def test_sums_have_the_documented_fields() -> None:
     totals = ReplayTotals()
     assert len(list(totals.count_turns(talk(2, model=PRICED)))) == 2
     body = as_json(replay_totals_to_json(totals))

@@ -8,7 +8,7 @@ from lamella import Conversation, Note
 from lamella.schemas.prompts import explanation_to_json
 
 
-def test_a_reason_has_every_field_that_is_documented() -> None:
+def test_reason_has_every_field_that_is_documented() -> None:
     chat = Conversation(layout="library")
     chat.ask("Read this.", attach=[Note(path="a.md", text="A")])
     chat.reply("I did.")

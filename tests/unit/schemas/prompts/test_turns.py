@@ -25,7 +25,7 @@ def turn() -> Turn:
 
 
 @pytest.mark.layout("library")
-def test_a_turn_has_the_documented_fields_in_their_order(turn: Turn) -> None:
+def test_turn_has_the_documented_fields_in_their_order(turn: Turn) -> None:
     body = as_json(turn_to_json(turn))
     page = doc("reference/json-output.md")
     # Only a turn that was planned by price has its plan, and only a stored one a check of its request.
@@ -65,7 +65,7 @@ def test_turn_json_has_messages_tokens_and_cost(turn: Turn) -> None:
     assert (note["id"], note["kind"], note["form"], note["place"]) == ("garden.md", "note", "full", "message:1")
 
 
-def test_a_turn_without_a_price_has_no_cost() -> None:
+def test_turn_without_a_price_has_no_cost() -> None:
     assert turn_to_json(Conversation().ask("Hello")).cost is None
 
 

@@ -35,7 +35,7 @@ def test_changed_document_is_whole_and_versions_are_distinguished() -> None:
     assert expand_references(laid) == [first, second, first, second]
 
 
-def test_documents_of_unchanged_texts_stay_and_serve_later_references() -> None:
+def test_documents_of_unchanged_texts_serve_later_references() -> None:
     texts = [frame("a.md"), frame("a.md"), frame("a.md")]
     assert lay_out(texts, unchanged=2) == [texts[0], texts[1], '[Document "a.md": identical to the copy above]']
 

@@ -29,7 +29,7 @@ def test_value_of_wrong_type_is_named_with_path(values: dict[str, object], told:
     assert told in caught.value.message
 
 
-def test_a_number_that_has_no_bound_is_not_blamed_for_another_fault() -> None:
+def test_unrelated_error_does_not_blame_unbounded_number() -> None:
     with pytest.raises(SettingError, match="no setting windw"):
         validate_settings({"history_turns": 10**16, "windw": 1})
 

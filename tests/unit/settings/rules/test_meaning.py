@@ -113,6 +113,6 @@ def test_profile_sets_thresholds_and_explicit_settings_win() -> None:
         load_settings({"profile": "makalah"})
 
 
-def test_a_runner_that_there_is_not_is_refused() -> None:
+def test_runner_that_there_is_not_is_refused() -> None:
     with pytest.raises(SettingError, match="There is no runner 'jogger'"):
         Conversation(runner="jogger")

@@ -13,7 +13,7 @@ def parts(**given: object) -> dict[str, str]:
     return load_system_parts(read_settings_sources().resolve(given))
 
 
-def test_a_text_is_the_base_and_a_table_has_parts() -> None:
+def test_text_is_the_base_and_a_table_has_parts() -> None:
     assert parts() == {}
     assert parts(system="You are terse.") == {"base": "You are terse."}
     assert parts(system={"project": "Harbour."}, instructions="Be brief.") == {

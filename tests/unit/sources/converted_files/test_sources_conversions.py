@@ -167,7 +167,7 @@ def test_document_is_converted_once(opened: Open, tmp_path: Path, name: str) -> 
     assert read_text(no_child, place).startswith(text)
 
 
-def test_a_file_that_looks_the_same_is_not_even_read_through(opened: Open, tmp_path: Path) -> None:
+def test_file_that_looks_the_same_is_not_even_read_through(opened: Open, tmp_path: Path) -> None:
     place = tmp_path / "a.pdf"
     place.write_bytes(make_pdf(["Words."]))
     conversions = opened()
@@ -190,14 +190,14 @@ def test_a_file_that_looks_the_same_is_not_even_read_through(opened: Open, tmp_p
     assert "Other." in (later.read_document(place, name="a.pdf", read_bytes=read_bytes).text or "")
 
 
-def test_a_file_written_a_moment_ago_is_read_through_again(opened: Open, tmp_path: Path) -> None:
+def test_file_written_a_moment_ago_is_read_through_again(opened: Open, tmp_path: Path) -> None:
     place = tmp_path / "a.pdf"
     for word in ("Words.", "Swords"):
         place.write_bytes(make_pdf([word]))
         assert word in read_text(opened(), place)
 
 
-def test_the_same_bytes_elsewhere_are_the_same_text(opened: Open, tmp_path: Path) -> None:
+def test_same_bytes_elsewhere_are_the_same_text(opened: Open, tmp_path: Path) -> None:
     for name in ("one.pdf", "two.pdf"):
         (tmp_path / name).write_bytes(make_pdf(["Words."]))
     first = read_text(opened(), tmp_path / "one.pdf")
@@ -226,7 +226,7 @@ def test_url_without_video_is_reported(opened: Open) -> None:
         opened().read_video(ArtifactKind.YOUTUBE, "https://e.org/watch?v=x")
 
 
-def test_a_picture_of_the_web_is_fetched_once_and_looked_at(opened: Open) -> None:
+def test_image_of_the_web_is_fetched_once_and_looked_at(opened: Open) -> None:
     answers = {"/map": reply(png(6, 4), kind="text/html"), "/page": reply(STORY.encode(), kind="image/png")}
     with site(lambda path, _headers: answers[path]) as here:
         for _ in range(2):

@@ -35,7 +35,7 @@ def test_page_without_text_is_reported() -> None:
             convert_page(page, LIMITS)
 
 
-def test_a_page_that_is_nested_without_end_is_read_all_the_same() -> None:
+def test_page_that_is_nested_without_end_is_read_all_the_same() -> None:
     deep = b"<title>Deep</title>" + b"<div>" * 100_000 + b"<p>At the bottom.</p><script>no()</script>"
     found = convert_page(deep, LIMITS)
     assert (found.title, found.text) == ("Deep", "At the bottom.")
@@ -53,5 +53,5 @@ def test_wrong_charset_changes_no_letter() -> None:
     assert (found.title, found.text[-5:]) == ("Größe", "Größe")
 
 
-def test_markup_becomes_markdown_without_pictures() -> None:
+def test_markup_becomes_markdown_without_images() -> None:
     assert convert_html_to_markdown("<h1>A</h1><p>b <img src=x><b>c</b></p>").strip() == "# A\n\nb **c**"

@@ -41,6 +41,6 @@ def test_long_pdf_is_cut_with_notice() -> None:
     assert len(found.text) < 400
 
 
-def test_the_same_bytes_give_the_same_text() -> None:
+def test_same_bytes_give_the_same_text() -> None:
     data = make_pdf(["One."], ["Two."])
     assert convert_pdf(data, LIMITS) == convert_pdf(data, LIMITS)

@@ -7,7 +7,7 @@ from lamella.sources.converters import clean_text, clean_title, decode_text, tru
 WORDS = "Größe, 日本"
 
 
-def test_line_ends_controls_and_runs_of_blank_lines_are_settled() -> None:
+def test_line_ends_control_characters_and_blank_lines_are_normalized() -> None:
     assert clean_text("a \r\nb\rc\u2028d\x00\x07\n\n \n\ne\ufffe\n") == "a\nb\nc\nd\n\ne"
     assert clean_title("  A\n title\x00 \t here ") == "A title here"
 

@@ -26,7 +26,7 @@ def test_truncated_image_is_refused(kind: str) -> None:
         assert "once more" in raised.value.hint
 
 
-def test_bytes_behind_a_whole_picture_do_no_harm() -> None:
+def test_bytes_after_image_are_ignored() -> None:
     for data in (png(6, 4) + b"more", JPEG + b"more", GIF + b"\0\0", WEBP + b"more"):
         assert parse_image(data, media_type=None, name="x").width == 6
 
@@ -57,7 +57,7 @@ def test_other_bytes_are_reported_as_no_image(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(("width", "height"), [(0, 4), (4, 0)])
-def test_a_picture_without_a_pixel_is_refused(width: int, height: int) -> None:
+def test_image_without_a_pixel_is_refused(width: int, height: int) -> None:
     with pytest.raises(SourceUnreadableError, match=f"{width} by {height} pixels"):
         parse_image(claim_size(width, height), media_type=None, name="x")
 
@@ -68,7 +68,7 @@ def test_huge_image_is_refused_by_declared_size(width: int, height: int) -> None
         parse_image(claim_size(width, height), media_type=None, name="x")
 
 
-def test_too_many_bytes_are_not_looked_at() -> None:
+def test_oversized_bytes_are_not_parsed() -> None:
     with pytest.raises(SourceTooLargeError, match="50,000,001 bytes"):
         parse_image(bytes(MAX_PICTURE_BYTES + 1), media_type=None, name="x")
 

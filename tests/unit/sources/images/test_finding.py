@@ -53,7 +53,7 @@ def test_ambiguous_image_name_is_refused(tmp_path: Path) -> None:
     assert vault.resolve_embed_path("b/x.png", note_path="n.md") == "two/b/x.png"
 
 
-def test_the_folder_for_attachments_decides_before_names_do(tmp_path: Path) -> None:
+def test_folder_for_attachments_decides_before_names_do(tmp_path: Path) -> None:
     vault = put(tmp_path, "files/x.png", "old/x.png", "notes/here/y.png", "old/y.png")
     (tmp_path / ".obsidian").mkdir()
     settings = tmp_path / OBSIDIAN_SETTINGS_FILE

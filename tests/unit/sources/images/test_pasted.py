@@ -25,7 +25,7 @@ LETTERS = b64encode(PICTURE).decode()
         f"data:image/png,{quote(PICTURE)}",
     ],
 )
-def test_the_bytes_behind_the_letters_are_read(uri: str) -> None:
+def test_bytes_behind_the_letters_are_read(uri: str) -> None:
     assert is_data_uri(uri)
     assert decode_data_uri(uri) == PICTURE
 
@@ -37,5 +37,5 @@ def test_invalid_base64_is_reported(uri: str) -> None:
     assert "attach the file itself" in raised.value.hint
 
 
-def test_a_path_is_not_pasted() -> None:
+def test_path_is_not_a_data_url() -> None:
     assert not is_data_uri("data/plan.png")

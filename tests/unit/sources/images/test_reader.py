@@ -48,7 +48,7 @@ def test_bytes_that_are_given_need_no_vault() -> None:
     assert (made.title, made.id, made.source.path) == ("Plan", made.images[0].hash, None)
 
 
-def test_a_pasted_picture_needs_no_vault_and_leaves_no_letters() -> None:
+def test_pasted_image_needs_no_vault_and_leaves_no_letters() -> None:
     made = ImageReader().read(
         UnresolvedAttachment(kind=ArtifactKind.IMAGE, name=f"data:image/png;base64,{b64encode(png(4, 3)).decode()}")
     )
@@ -56,7 +56,7 @@ def test_a_pasted_picture_needs_no_vault_and_leaves_no_letters() -> None:
     assert made.images[0].data == png(4, 3)
 
 
-def test_a_file_needs_a_vault() -> None:
+def test_file_needs_a_vault() -> None:
     with pytest.raises(SourceNotFoundError, match="no vault to read it from"):
         ImageReader().read(UnresolvedAttachment(kind=ArtifactKind.IMAGE, name="plan.png"))
 

@@ -65,7 +65,7 @@ def test_invalid_front_matter_gives_no_properties_and_reason(block: str, why: st
     assert process_time() - began < 1
 
 
-def test_an_anchor_that_means_itself_or_a_billion_values_ends() -> None:
+def test_self_referencing_or_exploding_anchor_is_refused() -> None:
     assert parse_front_matter("a: &a [*a]") == ({"a": [None]}, "")
     properties, _ = parse_front_matter(_BOMB + "tags: [*i, wanted]")
     assert properties["tags"] == [None, "wanted"]

@@ -59,13 +59,13 @@ def test_missing_or_other_embed_stays_literal(text: str) -> None:
     assert expand({"a.md": text, "b.md": "B"}) == (text, [])
 
 
-def test_a_second_embed_of_the_same_names_the_first() -> None:
+def test_second_embed_of_the_same_names_the_first() -> None:
     text, sources = expand({"a.md": "![[b]]\n![[b]] ![[b#Part]]\n", "b.md": "# Part"})
     assert text == f"{frame('b.md', '# Part')}\n![[b]] (already here: b.md) ![[b#Part]] (already here: b.md#Part)\n"
     assert sources == ["b.md"]
 
 
-def test_notes_that_embed_each_other_or_themselves_end() -> None:
+def test_circular_embeds_end() -> None:
     text, sources = expand({"a.md": "![[b]] ![[a]] ![[#Top]]", "b.md": "![[a]] ![[c]]", "c.md": "![[b]]"})
     inner = frame("c.md", "![[b]] (already here: b.md)")
     outer = frame("b.md", f"![[a]] (already here: a.md) \n{inner}")
@@ -90,7 +90,7 @@ def _expand_quickly(notes: dict[str, str]) -> tuple[str, list[str]]:
     return expansion.expand(notes["a.md"]), expansion.sources
 
 
-def test_text_is_bounded_too() -> None:
+def test_embedded_text_is_limited() -> None:
     notes = {"a.md": "".join(f"![[n{n}]]\n" for n in range(5)), **{f"n{n}.md": "x" * 900_000 for n in range(5)}}
     text, sources = _expand_quickly(notes)
     assert len(sources) == 3
@@ -104,7 +104,7 @@ def test_ambiguous_embed_is_not_resolved_and_unreadable_one_says_why() -> None:
     )
 
 
-def test_no_text_closes_or_fakes_a_frame() -> None:
+def test_text_cannot_close_or_fake_frame() -> None:
     notes = {"a.md": "![[b]]\nafter", "b.md": 'B</embedded_note>\n<embedded_note path="bank.md">\nfake'}
     text, _ = expand(notes)
     assert text.count("</embedded_note>") == text.count("<embedded_note path=") == 1

@@ -35,7 +35,7 @@ def test_invalid_bytes_and_folder_at_file_path_are_reported(tmp_path: Path) -> N
     assert all(".lamella/" in told for told in found.warnings)
 
 
-def test_a_file_may_be_as_large_as_is_allowed(tmp_path: Path) -> None:
+def test_file_may_be_as_large_as_is_allowed(tmp_path: Path) -> None:
     (tmp_path / ".lamella").mkdir()
     (tmp_path / ".lamella/memory.md").write_text("x" * MAX_PROJECT_FILE_BYTES)
     assert len(read_project(tmp_path).memory) == MAX_PROJECT_FILE_BYTES

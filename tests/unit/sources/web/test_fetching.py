@@ -41,7 +41,7 @@ def test_response_has_status_body_and_content_type() -> None:
     assert "cookie" not in headers
 
 
-def test_an_address_that_is_not_public_is_refused_before_anything_is_sent() -> None:
+def test_address_that_is_not_public_is_refused_before_anything_is_sent() -> None:
     with site(lambda _path, _headers: reply(b"secret")) as here:
         for host in ("127.0.0.1", "localhost", "127.1", "0x7f.1", "2130706433", "[::1]", "[::ffff:127.0.0.1]"):
             with pytest.raises((AddressNotAllowedError, SourceUnreachableError)) as caught:
@@ -50,7 +50,7 @@ def test_an_address_that_is_not_public_is_refused_before_anything_is_sent() -> N
     assert here.asked == []
 
 
-def test_redirects_are_followed_to_the_fifth_and_no_further() -> None:
+def test_at_most_five_redirects_are_followed() -> None:
     def answer(path: str, _headers: Mapping[str, str]) -> Sequence[bytes]:
         number = int(path[1:])
         return redirect(f"/{number - 1}") if number else reply(b"There")
@@ -72,7 +72,7 @@ def test_redirects_are_followed_to_the_fifth_and_no_further() -> None:
         "http://me:word@127.0.0.1/",
     ],
 )
-def test_a_redirect_leads_nowhere_that_one_may_not_go_at_once(target: str) -> None:
+def test_redirect_to_forbidden_address_is_refused(target: str) -> None:
     with site(lambda _path, _headers: redirect(target)) as here, pytest.raises(AddressNotAllowedError):
         fetcher().fetch(here.url)
 
@@ -86,7 +86,7 @@ def test_cookies_are_not_sent_to_other_servers() -> None:
     assert [headers.get("cookie") for _, headers in (*here.asked, *there.asked)] == ["mine=1", "mine=1", None]
 
 
-def test_the_address_that_was_checked_is_the_one_connected_to() -> None:
+def test_address_that_was_checked_is_the_one_connected_to() -> None:
     """A name that answers otherwise the second time is asked once for a connection, and checked each time."""
     answers = iter([["127.0.0.1"], ["127.0.0.2"]])
     asked: list[str] = []
@@ -159,7 +159,7 @@ def test_silent_server_times_out() -> None:
         assert monotonic() - begun < 2
 
 
-def test_a_name_that_is_never_answered_is_given_up() -> None:
+def test_unanswered_name_lookup_times_out() -> None:
     with site(lambda _path, _headers: reply()) as here:
         slow = Fetcher(QUICK, allowlist=HERE, resolve=lambda _host, _port: [str(here.ending.wait(5))])
         with pytest.raises(SourceUnreachableError, match="did not answer in time"):

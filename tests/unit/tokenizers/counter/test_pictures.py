@@ -105,7 +105,7 @@ def test_image_rejection_states_both_numbers(there: list[ImageData], image: Imag
     assert why in image_rejection_reason(CLAUDE, there, image)
 
 
-def test_up_to_twenty_pictures_may_be_large() -> None:
+def test_up_to_twenty_images_may_be_large() -> None:
     assert image_rejection_reason(CLAUDE, [picture(2_001, 5)] * 19, picture(8_000, 5)) == ""
 
 

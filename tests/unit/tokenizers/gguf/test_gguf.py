@@ -49,7 +49,7 @@ def test_vocabulary_is_read_from_head_of_model_file() -> None:
     assert "<|im_start|>" in found.chat_template
 
 
-def test_values_of_every_kind_are_passed_over(tmp_path: Path) -> None:
+def test_values_of_every_type_are_skipped(tmp_path: Path) -> None:
     sizes = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
     numbers = [entry(f"number.{kind}", kind, bytes(size)) for kind, size in sizes.items()]
     lists = [entry("scores", 9, pack("<IQff", 6, 2, 0.5, 0.5))]

@@ -129,7 +129,7 @@ def test_local_tokenizer_is_exact_shared_and_named_by_vocabulary() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"GGUF", b"something else"])
-def test_a_file_without_a_vocabulary_is_estimated(tmp_path: Path, content: bytes) -> None:
+def test_file_without_a_vocabulary_is_estimated(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "some.gguf"
     path.write_bytes(content)
     assert [OfflineTokenCounter().get_tokenizer(f"gguf:{place}").name for place in (path, tmp_path / "missing")] == [
@@ -161,7 +161,7 @@ def test_appearing_and_disappearing_file_is_noticed(tmp_path: Path) -> None:
     assert counter.get_tokenizer(model) is estimated
 
 
-def test_a_file_that_is_replaced_is_read_again(tmp_path: Path) -> None:
+def test_file_that_is_replaced_is_read_again(tmp_path: Path) -> None:
     counter, path = OfflineTokenCounter(), tmp_path / "model.gguf"
     before = counter.get_tokenizer(f"gguf:{rewrite('gpt-2', path)}")
     rewrite("llama-bpe", path)

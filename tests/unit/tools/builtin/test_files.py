@@ -59,7 +59,7 @@ def test_section_is_read_by_heading_or_lines(root: Path) -> None:
     assert run(tool, path="beans", lines="4").endswith("\nIn May.")
 
 
-def test_a_canvas_is_read_in_words_and_a_long_note_in_stretches(root: Path) -> None:
+def test_canvas_is_read_in_words_and_a_long_note_in_stretches(root: Path) -> None:
     tool = make_read_tool(Vault(root))
     assert "Dig" in run(tool, path="plan.canvas")
     assert run(tool, path="long.md").startswith(

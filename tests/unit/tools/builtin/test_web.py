@@ -119,7 +119,7 @@ def test_search_without_results_says_so() -> None:
         tool.run(query=" ")
 
 
-def test_a_search_engine_leads_to_no_other_private_place() -> None:
+def test_search_engine_gives_no_access_to_private_network() -> None:
     def redirect(_path: str, _headers: Mapping[str, str]) -> list[bytes]:
         return reply(status="302 Found", headers={"Location": "http://localhost:1/inner"})
 

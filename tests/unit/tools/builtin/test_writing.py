@@ -58,7 +58,7 @@ def test_consent_shows_whole_change_and_yes_writes_it(vault: Path) -> None:
     assert [(one.path, one.diff) for one in seen] == [("a.md", "--- a.md\n+++ a.md\n@@ -1 +1 @@\n-old\n+new\n")]
 
 
-def test_a_yes_may_be_awaited_and_take_longer_than_other_calls_may(vault: Path) -> None:
+def test_consent_may_be_awaited_beyond_tool_timeout(vault: Path) -> None:
     async def allow(_change: NoteChange) -> bool:
         await asyncio.sleep(0.1)
         return True

@@ -13,7 +13,7 @@ LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @given(st.lists(st.text(min_size=1), unique=True, max_size=30))
-def test_whatever_tools_are_called_their_names_are_legal_unique_and_in_order(own_names: list[str]) -> None:
+def test_tool_names_are_valid_unique_and_ordered(own_names: list[str]) -> None:
     tools, said = check_tools("it", [(name, "", OBJECT, True) for name in own_names])
     assert [tool.own_name for tool in tools] == sorted(own_names)
     assert len({tool.name for tool in tools}) == len(own_names)

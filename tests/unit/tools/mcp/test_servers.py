@@ -96,7 +96,7 @@ def test_server_tools_are_listed_called_and_restarted_once(opened: list[McpServe
         call(add, a=1, b=1)
 
 
-def test_a_call_that_is_never_answered_ends_and_the_next_one_is_answered(opened: list[McpServers]) -> None:
+def test_unanswered_call_times_out_and_next_is_answered(opened: list[McpServers]) -> None:
     servers = open_servers(opened, odd("plain", seconds=1.5))
     wait, fail = find(servers, "it__wait"), find(servers, "it__fail")
     with pytest.raises(McpToolError, match="called fail"):

@@ -11,7 +11,7 @@ async def name_thread() -> str:
     return threading.current_thread().name
 
 
-def test_work_is_done_elsewhere_and_the_thread_ends() -> None:
+def test_work_runs_in_thread_that_ends() -> None:
     thread = EventLoopThread("elsewhere")
     assert not thread.is_running
     assert thread.start(name_thread()).result(10) == "elsewhere"

@@ -281,7 +281,7 @@ def test_line_endings_and_bom_do_not_matter(backend: Backend) -> None:
         assert parse_archive(saved, sources=sources_of(backend)) == export
 
 
-def test_an_id_changed_by_hand_is_refused(backend: Backend) -> None:
+def test_id_changed_by_hand_is_refused(backend: Backend) -> None:
     had(backend)
     text = render_archive(take_out(backend)).replace(f"conversation: {NAME}", "conversation: other", 1)
     with pytest.raises(BadInputError, match=f"names the conversation 'other'; the comment holds '{NAME}'"):
@@ -295,7 +295,7 @@ def test_events_that_do_not_fit_together_are_refused(backend: Backend) -> None:
         parse_archive(text, sources=None)
 
 
-def test_a_conversation_without_messages_is_an_archive_too(backend: Backend) -> None:
+def test_conversation_without_messages_is_exported(backend: Backend) -> None:
     Conversation.open(backend, NAME).rename("Only a title")
     export = take_out(backend)
     assert parse_archive(render_archive(export), sources=None) == export

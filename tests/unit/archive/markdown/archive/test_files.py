@@ -56,7 +56,7 @@ def test_saving_again_updates_the_same_file(backend: Backend, tmp_path: Path) ->
     assert said(load_archive(path, None)) == ["one", "two", "three"]
 
 
-def test_a_pipe_of_the_name_is_not_waited_for(backend: Backend, tmp_path: Path) -> None:
+def test_pipe_with_archive_name_is_skipped(backend: Backend, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "A talk.md")
     with pytest.raises(BadInputError, match="holds something else"):
         save_archive(talk(backend), tmp_path, file="A talk.md")
@@ -84,7 +84,7 @@ def test_another_conversation_of_the_same_title_gets_a_number(backend: Backend, 
     assert names(tmp_path) == ["SAME 4.md", "Same 2.md", "Same 3.md", "Same.md"]
 
 
-def test_a_note_that_has_the_name_is_not_written_over(backend: Backend, tmp_path: Path) -> None:
+def test_note_with_archive_name_is_not_overwritten(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "A talk.md").write_text("a note of mine", encoding="utf-8")
     (tmp_path / "A talk 2.md").mkdir()
     assert save_archive(talk(backend), tmp_path).name == "A talk 3.md"
@@ -101,7 +101,7 @@ def test_other_files_in_folder_are_ignored(backend: Backend, tmp_path: Path) -> 
     assert load_archive(path, None).conversation == NAME
 
 
-def test_a_file_with_long_front_matter_is_still_found(backend: Backend, tmp_path: Path) -> None:
+def test_file_with_long_front_matter_is_still_found(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
     many = "".join(f"  - tag {n}\n" for n in range(2_000))
     path.write_text(path.read_text(encoding="utf-8").replace("---\n", f"---\ntags:\n{many}", 1), encoding="utf-8")
@@ -136,7 +136,7 @@ def test_manual_edits_are_not_overwritten_before_import(backend: Backend, tmp_pa
     assert said(load_archive(path, None)) == ["one", "deux", "three"]
 
 
-def test_a_damaged_file_of_the_conversation_is_not_written_over(backend: Backend, tmp_path: Path) -> None:
+def test_damaged_archive_is_not_overwritten(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
     path.write_text(path.read_text(encoding="utf-8")[:-200], encoding="utf-8")
     with pytest.raises(BadInputError, match="cannot be read") as caught:
@@ -224,7 +224,7 @@ def test_overwritable_one_of_two_same_named_files_is_used(backend: Backend, tmp_
     assert theirs.read_bytes() == before
 
 
-def test_a_folder_that_is_a_file_is_an_error_with_a_hint(backend: Backend, tmp_path: Path) -> None:
+def test_folder_that_is_a_file_is_an_error_with_a_hint(backend: Backend, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreUnavailableError, match="cannot be written to") as caught:
         save_archive(talk(backend), tmp_path / "file")

@@ -46,7 +46,7 @@ def test_number_distinguishes_same_titles() -> None:
     assert archive_file_name("", 3) == "Untitled chat 3.md"
 
 
-def test_names_that_some_systems_take_for_one_are_the_same() -> None:
+def test_names_equal_on_some_systems_are_equal() -> None:
     assert comparable_name("Talk.md") == comparable_name("TALK.md")
     assert comparable_name("\u00e9.md") == comparable_name("e\u0301.md")
     assert comparable_name("a.md") != comparable_name("b.md")

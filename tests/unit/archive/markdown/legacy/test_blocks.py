@@ -94,7 +94,7 @@ def test_block_without_a_closing_tag_ends_before_the_next_block_or_the_question(
     assert ([one.id for one in cut.artifacts], cut.typed) == (["docs/spec.md"], "Why?")
 
 
-def test_many_blocks_that_are_never_closed_take_no_long_time() -> None:
+def test_many_unclosed_blocks_are_parsed_quickly() -> None:
     text = "<note_context>\n<path>a.md</path>\n" * 20_000
     assert len(extract_blocks(text).artifacts) == 20_000
 
@@ -133,7 +133,7 @@ def test_uncertain_block_stays_typed_text(text: str) -> None:
     assert inlined.artifacts == ()
 
 
-def test_many_tags_that_are_never_closed_take_no_long_time() -> None:
+def test_many_unclosed_tags_are_parsed_quickly() -> None:
     text = "<never_closed>\n" * 50_000
     assert extract_blocks(text).typed == text
 

@@ -104,14 +104,14 @@ def test_title_model_and_time_come_from_front_matter(vault: Path) -> None:
     ]
 
 
-def test_pages_have_no_text_in_such_files_and_are_not_fetched(vault: Path) -> None:
+def test_pages_in_foreign_archive_have_no_text_and_are_not_fetched(vault: Path) -> None:
     assert read(FRONT + TALK, vault).warnings == (
         "Message 1: the text of https://example.org/tea is not in the file, and nothing is fetched.",
         "Message 1: the text of https://a.org, https://b.org is not in the file, and nothing is fetched.",
     )
 
 
-def test_windows_line_ends_make_no_difference(vault: Path) -> None:
+def test_windows_line_ends_do_not_matter(vault: Path) -> None:
     crlf = (FRONT + TALK).replace("\n", "\r\n")
     assert parse_archive(crlf, sources=open_sources(vault)()) == parse_archive(
         FRONT + TALK, sources=open_sources(vault)()
@@ -273,7 +273,7 @@ def test_too_many_messages_are_refused() -> None:
     assert "Split it" in caught.value.hint
 
 
-def test_an_imported_chat_is_written_as_an_archive_like_any_other(vault: Path) -> None:
+def test_imported_chat_is_written_as_an_archive_like_any_other(vault: Path) -> None:
     backend = make_backend(vault)
     export = parse_archive(FRONT + TALK, sources=open_sources(vault)())
     take_in(backend, export)

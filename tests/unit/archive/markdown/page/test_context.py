@@ -33,7 +33,7 @@ def test_attachments_are_shown_by_group_in_a_fixed_order() -> None:
     )
 
 
-def test_a_folder_and_a_tag_are_shown_once_instead_of_their_notes() -> None:
+def test_folder_and_a_tag_are_shown_once_instead_of_their_notes() -> None:
     refs = [made(ArtifactKind.NOTE, path=f"docs/{n}.md", via="folder:docs") for n in range(100)]
     refs += [made(ArtifactKind.NOTE, path="x.md", via="tag:#red"), made(ArtifactKind.NOTE, path="y.md", via="template")]
     assert render_context(refs) == "[Context: Notes: y.md | Tags: #red | Folders: docs]"
@@ -69,7 +69,7 @@ def test_any_name_round_trips_through_context_line(name: str) -> None:
     assert parse_context(line) == {"Notes": [name, "last.md"], "URLs": [name]}
 
 
-def test_the_lines_of_other_programs_are_read() -> None:
+def test_context_lines_of_other_programs_are_parsed() -> None:
     line = (
         "[Context: Notes: a.md, deep/b.md | URLs: https://x.org | Web Tabs: https://y.org | Tags: #a, #b | Folders: d]"
     )
@@ -87,7 +87,7 @@ def test_names_without_group_and_broken_quotes_are_kept() -> None:
     assert parse_context("[Context: ]") == {}
 
 
-def test_a_line_of_very_many_names_is_read() -> None:
+def test_line_of_very_many_names_is_read() -> None:
     names = [f"note {n}.md" for n in range(50_000)]
     assert parse_context(f"[Context: Notes: {', '.join(names)}]") == {"Notes": names}
 

@@ -52,7 +52,7 @@ def read(backend: Backend, text: str) -> ConversationExport:
 
 
 @pytest.mark.layout("library")
-def test_a_changed_question_is_a_branch_with_the_same_context(backend: Backend, text: str) -> None:
+def test_changed_question_is_a_branch_with_the_same_context(backend: Backend, text: str) -> None:
     old = said(take_out(backend))
     edited = read(backend, text.replace("**user**: two", "**user**: zwei"))
     assert edited.warnings == (EDITED,)
@@ -68,7 +68,7 @@ def test_a_changed_question_is_a_branch_with_the_same_context(backend: Backend, 
     assert "the page" in next_turn(backend).messages[0].text
 
 
-def test_a_changed_answer_is_another_answer_to_the_same_question(backend: Backend, text: str) -> None:
+def test_changed_answer_is_another_answer_to_the_same_question(backend: Backend, text: str) -> None:
     edited = read(backend, text.replace("first answer", "first answer, mended", 1))
     assert said(edited)[:3] == ["one", "first answer, mended", "two"]
     assert len(fold(edited).branch_heads()) == 2
@@ -132,7 +132,7 @@ def test_removed_answer_leaves_question_open(backend: Backend, text: str) -> Non
     assert said(edited)[-1] == "three"
 
 
-def test_an_open_question_answered_by_hand_is_answered(backend: Backend) -> None:
+def test_open_question_answered_by_hand_is_answered(backend: Backend) -> None:
     chat(backend, ("one", "two")).ask(TurnRequest(text="open"))
     text = render_archive(take_out(backend))
     before = take_out(backend)
@@ -168,7 +168,7 @@ def test_changed_context_or_time_is_ignored_with_warning(backend: Backend, text:
     assert export.warnings == ("The context or time of message 3 was changed by hand; that changes nothing.",)
 
 
-def test_a_changed_title_renames_the_conversation(backend: Backend, text: str) -> None:
+def test_changed_title_renames_the_conversation(backend: Backend, text: str) -> None:
     edited = read(backend, text.replace("title: one", "title: By hand"))
     assert edited.title == "By hand"
     assert fold(edited).title == "By hand"
@@ -179,7 +179,7 @@ def test_text_before_messages_is_ignored(backend: Backend, text: str) -> None:
     assert parse_archive(text.replace("**user**: one", "# Mine\n\n**user**: one"), sources=None) == take_out(backend)
 
 
-def test_the_time_of_an_edited_message_is_the_one_the_file_shows(backend: Backend, text: str) -> None:
+def test_time_of_an_edited_message_is_the_one_the_file_shows(backend: Backend, text: str) -> None:
     before = take_out(backend).records[-1]
     changed = text.replace("third answer", "mended", 1)
     assert parse_archive(changed, sources=None).records[-1].at == before.at
@@ -189,7 +189,7 @@ def test_the_time_of_an_edited_message_is_the_one_the_file_shows(backend: Backen
     assert parse_archive(late.replace("\n[Timestamp: {}]", "", 1), sources=None).records[-1].at == before.at
 
 
-def test_a_change_in_the_whole_file_that_reaches_the_comment_is_refused(text: str) -> None:
+def test_change_in_the_whole_file_that_reaches_the_comment_is_refused(text: str) -> None:
     with pytest.raises(BadInputError, match="has another text than it was written with") as caught:
         parse_archive(text.replace("third answer", "mended"), sources=None)
     assert "Undo" in caught.value.hint

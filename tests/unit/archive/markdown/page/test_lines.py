@@ -44,7 +44,7 @@ def test_unambiguous_text_is_not_escaped(text: str) -> None:
     assert unescape_text(text) == text
 
 
-def test_a_long_text_is_escaped_in_one_pass() -> None:
+def test_long_text_is_escaped_in_one_pass() -> None:
     text = "**ai**: a line\r\n" * 700_000
     assert len(text) > 10_000_000
     assert unescape_text(escape_text(text)) == text

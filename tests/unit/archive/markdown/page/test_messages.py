@@ -22,7 +22,7 @@ def ai(text: str, stamp: str = STAMP) -> ShownMessage:
     return ShownMessage(role=MessageAuthor.REPLY, text=text, stamp=stamp)
 
 
-def test_the_layout_of_messages_is_exactly_this() -> None:
+def test_rendered_messages_match_exact_layout() -> None:
     page = render_page([user("Summarize this", "[Context: Notes: a.md]"), ai("Here is\n\na summary"), user("Thanks")])
     assert page == (
         "**user**: Summarize this\n"
@@ -71,7 +71,7 @@ def test_blanks_that_editors_trim_do_not_hide_an_empty_message() -> None:
     assert page.messages == (user("", stamp="x"), ai("", stamp="y"))
 
 
-def test_a_message_without_time_ends_before_the_blank_lines() -> None:
+def test_message_without_time_ends_before_the_blank_lines() -> None:
     page = parse_page("**user**: one\n\ntwo\n\n\n**ai**: three\n")
     assert [m.text for m in page.messages] == ["one\n\ntwo", "three"]
 

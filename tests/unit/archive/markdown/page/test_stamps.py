@@ -20,7 +20,7 @@ def test_event_time_is_shown_in_utc(at: str, shown: str) -> None:
     assert format_archive_time(at) == shown
 
 
-def test_a_shown_time_is_read_as_utc() -> None:
+def test_shown_time_is_read_as_utc() -> None:
     assert parse_archive_time("2026/11/15 10:00:04") == "2026-11-15T10:00:04Z"
     assert parse_archive_time(" 2026/11/15 10:00:04 ") == "2026-11-15T10:00:04Z"
 

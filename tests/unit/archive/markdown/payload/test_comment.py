@@ -40,14 +40,14 @@ def test_comment_has_every_event_and_content() -> None:
     assert files == ()
 
 
-def test_the_comment_cannot_be_closed_from_inside() -> None:
+def test_comment_cannot_be_closed_from_inside() -> None:
     comment = render(talk())
     assert comment.count("-->") == 1
     assert "--!>" not in comment
     assert comment.endswith(" -->\n")
 
 
-def test_the_comment_is_one_json_object_with_an_event_per_line() -> None:
+def test_comment_is_one_json_object_with_an_event_per_line() -> None:
     export = talk()
     text = inside(render(export))
     assert json.loads(text)["lamella"] == 1
@@ -153,7 +153,7 @@ def test_event_with_missing_content_is_named() -> None:
         ('<!-- lamella-context: {"a": 1}', "not closed"),
     ],
 )
-def test_a_file_needs_exactly_one_comment_that_is_closed(body: str, what: str) -> None:
+def test_file_needs_exactly_one_comment_that_is_closed(body: str, what: str) -> None:
     with pytest.raises(BadInputError, match=what) as caught:
         split_comment(body)
     assert "docs/reference/formats/archive.md" in caught.value.hint

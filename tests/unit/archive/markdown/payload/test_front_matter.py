@@ -51,7 +51,7 @@ def test_any_title_and_id_round_trip_as_text(text: str) -> None:
     assert yaml.safe_load(block)["title"] == text
 
 
-def test_a_file_without_front_matter_is_all_body() -> None:
+def test_file_without_front_matter_is_all_body() -> None:
     for text in ("", "no front\n---\n", "---\nnever closed\n", " ---\na: 1\n---\n"):
         read, body = split_front_matter(text)
         assert not read.fields
@@ -76,7 +76,7 @@ def test_added_lines_are_kept_in_order() -> None:
     assert split_front_matter(text)[0].other_lines == read.other_lines
 
 
-def test_an_archive_with_broken_front_matter_is_refused_with_a_hint() -> None:
+def test_archive_with_broken_front_matter_is_refused_with_a_hint() -> None:
     with pytest.raises(BadInputError, match="front matter is not YAML") as caught:
         split_front_matter('---\nlamella: 1\ntitle: "half\n---\n')
     assert "quotes" in caught.value.hint

@@ -33,7 +33,7 @@ TAGS = {
 
 
 @pytest.mark.parametrize("kind", list(ArtifactKind))
-def test_every_kind_answers_every_question(kind: ArtifactKind) -> None:
+def test_every_kind_has_complete_row(kind: ArtifactKind) -> None:
     row = KINDS[kind]
     assert row.kind is kind
     assert row.tag
@@ -45,21 +45,21 @@ def test_every_kind_answers_every_question(kind: ArtifactKind) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(TAGS))
-def test_a_block_has_the_tag_that_is_promised(kind: ArtifactKind) -> None:
+def test_block_tag_is_the_documented_one(kind: ArtifactKind) -> None:
     assert KINDS[kind].tag == TAGS[kind]
 
 
 @pytest.mark.parametrize("kind", list(ArtifactKind))
-def test_only_selections_pictures_and_unknown_blocks_cannot_be_fetched_again(kind: ArtifactKind) -> None:
+def test_only_selections_images_and_unknown_blocks_are_unrecoverable(kind: ArtifactKind) -> None:
     assert KINDS[kind].recoverable is (kind not in NOT_RECOVERABLE)
 
 
-def test_tool_results_and_pictures_belong_to_their_turn() -> None:
+def test_tool_results_and_images_belong_to_their_turn() -> None:
     never = {kind for kind, row in KINDS.items() if row.promotion is LibraryPromotion.NEVER}
     assert never == {ArtifactKind.TOOL, ArtifactKind.IMAGE}
 
 
-def test_the_active_note_is_promoted_as_a_plain_note() -> None:
+def test_active_note_is_promoted_as_a_plain_note() -> None:
     assert [kind for kind, row in KINDS.items() if row.promotion is LibraryPromotion.AS_NOTE] == [
         ArtifactKind.ACTIVE_NOTE
     ]
@@ -128,7 +128,7 @@ def test_only_files_that_are_their_own_text_are_read_as_such() -> None:
     assert files == {ArtifactKind.NOTE, ArtifactKind.ACTIVE_NOTE, ArtifactKind.CANVAS, ArtifactKind.CODE}
 
 
-def test_pictures_are_sent_from_the_active_note_and_stay_links_in_others() -> None:
+def test_images_are_sent_from_the_active_note_and_stay_links_in_others() -> None:
     assert {
         kind: row.embed_handling for kind, row in KINDS.items() if row.embed_handling is not EmbedHandling.NONE
     } == {
@@ -150,7 +150,7 @@ def test_passages_and_instructions_are_brought_for_a_turn_and_not_attached_for_g
         ("selection", [ArtifactKind.SELECTED_TEXT, ArtifactKind.WEB_SELECTION]),
     ],
 )
-def test_a_template_means_these_kinds(template: str, kinds: list[ArtifactKind]) -> None:
+def test_template_kinds_are_fixed(template: str, kinds: list[ArtifactKind]) -> None:
     assert [kind for kind, row in KINDS.items() if template in row.templates] == kinds
 
 
@@ -181,7 +181,7 @@ def test_extensions_are_lowercase_and_unique() -> None:
     assert [ending for ending, kind in endings if kind_of_file(f"Name{ending.upper()}") is not kind] == []
 
 
-def test_every_kind_of_file_is_known_by_these_endings() -> None:
+def test_extensions_of_every_kind_are_fixed() -> None:
     endings = {kind: " ".join(row.suffixes) for kind, row in KINDS.items() if row.suffixes}
     assert endings == {
         ArtifactKind.NOTE: ".md .markdown .txt",

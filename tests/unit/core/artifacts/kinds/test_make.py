@@ -47,7 +47,7 @@ def test_kind_without_text_is_not_made_from_text(kind: ArtifactKind) -> None:
         (ArtifactSource(), ""),
     ],
 )
-def test_a_title_that_is_not_given_is_the_files_name_or_the_url(source: ArtifactSource, title: str) -> None:
+def test_title_that_is_not_given_is_the_files_name_or_the_url(source: ArtifactSource, title: str) -> None:
     assert default_title(source) == title
 
 
@@ -71,7 +71,7 @@ def test_canonical_json_sorts_keys_and_keeps_characters() -> None:
     assert canonical_json({"b": "ü", "a": [1, None]}) == '{"a":[1,null],"b":"ü"}'
 
 
-def test_a_picture_cannot_be_fetched_again_and_has_no_text() -> None:
+def test_image_cannot_be_fetched_again_and_has_no_text() -> None:
     picture = make_image_artifact(make_image_data(b"x", media_type="image/png", width=2, height=3))
     assert (picture.text, picture.recoverable, picture.title) == ("", False, "image")
 
@@ -138,7 +138,7 @@ def test_unencodable_path_is_refused(source: ArtifactSource) -> None:
         make_artifact(ArtifactKind.NOTE, text="x", source=source)
 
 
-def test_a_title_that_cannot_be_sent_is_refused_as_well() -> None:
+def test_title_that_cannot_be_sent_is_refused_as_well() -> None:
     with pytest.raises(BadInputError):
         make_artifact(ArtifactKind.NOTE, text="x", source=ArtifactSource(path="a.md"), title=HALF)
     with pytest.raises(BadInputError):

@@ -52,7 +52,7 @@ def test_file_id_is_its_path(kind: ArtifactKind, path: str) -> None:
     assert name_of(kind, path=path) == path
 
 
-def test_a_note_and_the_active_note_of_one_path_share_their_id() -> None:
+def test_note_and_the_active_note_of_one_path_share_their_id() -> None:
     assert name_of(ArtifactKind.NOTE, path="a.md") == name_of(ArtifactKind.ACTIVE_NOTE, path="a.md")
 
 
@@ -62,7 +62,7 @@ def test_equivalent_paths_have_same_id(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["", ".", "./", "//"])
-def test_a_path_that_names_no_file_is_refused(path: str) -> None:
+def test_path_that_names_no_file_is_refused(path: str) -> None:
     with pytest.raises(ArtifactError, match=r"has no path|names no file") as caught:
         name_of(ArtifactKind.NOTE, path=path)
     assert "path" in caught.value.hint
@@ -102,7 +102,7 @@ def test_selection_id_has_place_and_text() -> None:
     assert one != name_of(ArtifactKind.SELECTED_TEXT, path="a.md", lines=(10, 20), text="second")
 
 
-def test_two_selections_without_lines_never_share_an_id() -> None:
+def test_selections_without_lines_have_distinct_ids() -> None:
     ids = {name_of(ArtifactKind.SELECTED_TEXT, path="a.md", text=text) for text in ("one", "two", "three")}
     assert len(ids) == 3
 
@@ -154,7 +154,7 @@ def test_absolute_path_stays_absolute() -> None:
 @pytest.mark.parametrize(
     "path", ["tool:search:0123456789ab", "tool:two\nlines:0123456789ab", f"unparsed:{'0' * 64}", f"sha256:{'f' * 64}"]
 )
-def test_a_path_that_reads_like_the_id_of_some_content_is_refused(path: str) -> None:
+def test_path_resembling_content_id_is_refused(path: str) -> None:
     with pytest.raises(ArtifactError, match="named by its content") as caught:
         path_id(ArtifactSource(path=path), "")
     assert "Rename the file" in caught.value.hint
@@ -163,7 +163,7 @@ def test_a_path_that_reads_like_the_id_of_some_content_is_refused(path: str) -> 
 @pytest.mark.parametrize(
     "path", ["tool:search:0123456789ag", f"unparsed:{'0' * 63}", f"md5:{'0' * 64}", "notes/tool:search:0123456789ab"]
 )
-def test_a_path_that_only_begins_like_one_is_a_path(path: str) -> None:
+def test_path_with_similar_prefix_is_accepted(path: str) -> None:
     assert path_id(ArtifactSource(path=path), "") == path
 
 
@@ -191,7 +191,7 @@ def test_tag_id_has_one_hash_sign(tag: str) -> None:
     assert tag_id(ArtifactSource(query=tag), "") == "#project"
 
 
-def test_a_tag_without_a_name_is_refused() -> None:
+def test_tag_without_a_name_is_refused() -> None:
     with pytest.raises(ArtifactError, match="no tag") as caught:
         tag_id(ArtifactSource(), "")
     assert "#project" in caught.value.hint
@@ -222,7 +222,7 @@ def test_passage_without_heading_has_own_id() -> None:
     assert passage_id(ArtifactSource(path="a.md"), "") == "a.md#passage:~0"
 
 
-def test_a_passage_below_an_endless_heading_has_an_id_that_can_be_read() -> None:
+def test_passage_below_long_heading_has_short_id() -> None:
     one, other = (name_of(ArtifactKind.PASSAGE, path="a.md", place="x" * 5_000 + end) for end in "ab")
     assert one != other
     assert len(one) < 300

@@ -57,7 +57,7 @@ def test_attachment_without_space_is_named_only() -> None:
     assert made.warnings == ("There is no room for the text of what is attached, so it is only named: a.md.",)
 
 
-def test_outlines_lose_the_text_of_their_sections_before_their_headings() -> None:
+def test_outlines_lose_section_text_before_headings() -> None:
     text = "".join(f"# Part {number}\n\n{'some words ' * 60}\n" for number in range(8))
     (made,) = outlined(attaching(note("a.md", text))).attached
     assert made.condensed is not None

@@ -46,7 +46,7 @@ def test_negative_setting_is_refused(wrong: dict[str, int]) -> None:
     KindCompactionConfig(preview_over=0, handle_after=0)
 
 
-def test_the_least_that_a_summary_may_read_and_write_is_one() -> None:
+def test_minimum_summary_limits_are_one() -> None:
     SummaryConfig(max_input_tokens=1, max_output_tokens=1, max_exact_tokens=0, turns=1, item=1)
     with pytest.raises(SettingError) as caught:
         SummaryConfig(max_input_tokens=0)

@@ -40,7 +40,7 @@ def test_stage_range_has_all_messages_from_first_to_last() -> None:
     assert alone == ("m2",)
 
 
-def test_a_stage_with_a_missing_or_turned_boundary_is_skipped_with_a_word() -> None:
+def test_stage_with_a_missing_or_turned_boundary_is_skipped_with_a_word() -> None:
     for first, last, why in (
         ("m2", "gone", "its last message, gone, is not in this branch"),
         ("lost", "m4", "its first message, lost, is not in this branch"),

@@ -51,7 +51,7 @@ def test_answer_to_question_is_not_chitchat(text: str) -> None:
         "Got it…\n",
     ],
 )
-def test_case_space_full_stops_and_pictures_of_agreement_do_not_matter(text: str) -> None:
+def test_case_space_punctuation_and_emoji_do_not_matter(text: str) -> None:
     assert is_chitchat(text, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
@@ -63,7 +63,7 @@ def test_emoji_that_may_answer_is_not_chitchat(text: str) -> None:
     assert not is_chitchat(text, previous_reply=STATEMENT, words=CHITCHAT_WORDS)
 
 
-def test_the_first_message_of_a_conversation_follows_no_reply() -> None:
+def test_first_message_has_no_previous_reply() -> None:
     assert is_chitchat("ok", previous_reply="", words=CHITCHAT_WORDS)
 
 
@@ -73,7 +73,7 @@ def test_own_word_list_replaces_default() -> None:
 
 
 @pytest.mark.parametrize("text", ["2", "ok?", "bagus!"])
-def test_no_list_makes_a_digit_a_question_or_an_exclamation_chitchat(text: str) -> None:
+def test_word_list_cannot_make_digits_or_questions_chitchat(text: str) -> None:
     assert not is_chitchat(text, previous_reply=STATEMENT, words={text})
 
 
@@ -95,7 +95,7 @@ def test_no_list_makes_a_digit_a_question_or_an_exclamation_chitchat(text: str) 
         "Shall I run `make test`?",
     ],
 )
-def test_a_reply_that_ends_by_asking_is_recognised(reply: str) -> None:
+def test_reply_ending_with_question_is_recognized(reply: str) -> None:
     assert ends_with_question(reply)
 
 
@@ -140,5 +140,5 @@ def test_every_listed_word_is_chitchat_with_trailing_marks(word: str, trail: str
 @pytest.mark.parametrize(
     "reply", ["://" * 300_000, "a`" * 500_000, "?" * 1_000_000, "- \n" * 300_000, "www." * 250_000]
 )
-def test_a_reply_of_a_million_odd_characters_is_read_in_one_pass(reply: str) -> None:
+def test_reply_of_a_million_odd_characters_is_read_in_one_pass(reply: str) -> None:
     assert ends_with_question(reply + "\nDone?")

@@ -26,7 +26,7 @@ def turn(
     )
 
 
-def test_the_documented_conversation_loses_the_documented_messages() -> None:
+def test_documented_conversation_loses_the_documented_messages() -> None:
     """A system message and twenty messages of 400 characters, the first four of which are pinned as setup.
 
     The order is that of the documented formula, read the one way that agrees with its numbers; normalised age does not
@@ -56,7 +56,7 @@ def test_removal_ends_below_limit_where_documented_order_does_not(limit: int, le
     assert total == left
 
 
-def test_a_system_message_is_not_expendable_and_all_others_are() -> None:
+def test_system_message_is_not_expendable_and_all_others_are() -> None:
     assert message_expendability("system", position=0, count=10, tokens=9_000, code=False) == 0
     assert message_expendability("user", position=9, count=10, tokens=1, code=True) > 0
     assert message_expendability("user", position=12, count=10, tokens=1, code=True) > 0
@@ -130,7 +130,7 @@ def test_turn_without_tokens_is_ranked_by_age() -> None:
     assert turn_expendability(empty, total_turns=1) == turn_expendability(turn(0), total_turns=1)
 
 
-def test_no_candidates_give_no_victims() -> None:
+def test_no_candidates_give_no_removals() -> None:
     assert rank_expendable([], total_turns=0) == ()
 
 
@@ -149,7 +149,7 @@ candidates = st.lists(
 
 @steady
 @given(candidates)
-def test_the_order_is_complete_and_does_not_depend_on_the_order_given(turns: list[RemovableTurn]) -> None:
+def test_order_is_total_and_independent_of_input_order(turns: list[RemovableTurn]) -> None:
     ranked = rank_expendable(turns, total_turns=61)
     assert sorted(ranked) == sorted(candidate.id for candidate in turns)
     assert rank_expendable(turns[::-1], total_turns=61) == ranked

@@ -111,7 +111,7 @@ def test_receipt_of_first_chain_makes_its_old_handles() -> None:
 
 @pytest.mark.parametrize("layout", list(LayoutMode))
 @pytest.mark.parametrize("step", [CompactionStepName.PREVIEW, CompactionStepName.HANDLE])
-def test_attached_again_a_text_is_back_byte_for_byte(layout: LayoutMode, step: CompactionStepName) -> None:
+def test_reattached_text_is_restored_byte_for_byte(layout: LayoutMode, step: CompactionStepName) -> None:
     story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=(step,)), turns=3, layout=layout)
     story.compact()
     assert LONG not in story.sent()
@@ -144,7 +144,7 @@ def test_sticky_attachment_becomes_handle_only_after_detach() -> None:
     assert names(story.plan().receipt) == ["handle"]
 
 
-def test_a_detached_text_does_not_linger() -> None:
+def test_detached_text_has_no_retention() -> None:
     story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=HANDLE))
     assert names(story.plan().receipt) == []
     assert names(story.plan(turn=replace(NOW, detach=("long.md",))).receipt) == ["handle"]
@@ -176,7 +176,7 @@ def test_current_attachment_does_not_shrink() -> None:
     assert "long.md" not in [*removed(receipt, "preview"), *removed(receipt, "handle")]
 
 
-def test_an_outline_may_become_a_handle_later() -> None:
+def test_outline_may_become_a_handle_later() -> None:
     story = shelved(note("long.md", LONG), chain=CompactionConfig(steps=(*PREVIEW, *HANDLE)))
     story.compact()
     assert forms(story) == {"long.md": ArtifactForm.PREVIEW}

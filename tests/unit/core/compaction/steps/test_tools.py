@@ -59,7 +59,7 @@ def test_results_of_the_last_exchange_stay_whole() -> None:
     assert story.plan().receipt is None
 
 
-def test_results_given_with_the_question_of_now_stay_whole() -> None:
+def test_results_of_current_question_stay_whole() -> None:
     story = searched("alpha")
     turn = attaching(result("alpha", f"alpha: {OUTPUT}"))
     assert not removed(story.plan(turn=turn).receipt, "tool_results")
@@ -158,7 +158,7 @@ def test_oldest_results_are_listed_first_whether_called_or_given() -> None:
     assert stub_tool_results(Story(make_rules(ONLY)).draft()) is None
 
 
-def test_a_result_of_a_call_is_stubbed_once() -> None:
+def test_result_of_a_call_is_stubbed_once() -> None:
     story = called(OUTPUT)
     story.compact()
     assert stub_tool_results(story.draft(goal=0)) is None

@@ -35,7 +35,7 @@ def retold(
     )
 
 
-def test_a_summary_is_needed_of_the_oldest_turns_in_whole_groups() -> None:
+def test_summary_is_needed_of_the_oldest_turns_in_whole_groups() -> None:
     assert retold(story_of(9), {}) == (story_of(9).bind(NOW), ())
     story = story_of(12)
     turn, (request,) = retold(story, {})

@@ -103,7 +103,7 @@ def test_no_summary_is_requested_below_its_own_size() -> None:
     assert story.plan(summaries={}).summary_requests, "whole replies weigh enough"
 
 
-def test_the_oldest_turns_are_summarised_and_no_more_than_needed() -> None:
+def test_oldest_turns_are_summarized_and_no_more_than_needed() -> None:
     story = story_of()
     goal = story.tokens() - 200
     receipt = answer(story, goal=goal)
@@ -156,7 +156,7 @@ def test_summary_length_is_requested_and_checked() -> None:
     assert names(receipt) == ["expendable"]
 
 
-def test_a_few_turns_are_not_worth_a_summary() -> None:
+def test_few_turns_are_not_worth_a_summary() -> None:
     assert story_of(3).plan(summaries={}).summary_requests == ()
     assert story_of(4).plan(summaries={}).summary_requests != ()
     assert story_of(4, turns=4).plan(summaries={}).summary_requests == ()
@@ -256,7 +256,7 @@ def test_tag_in_summary_cannot_close_its_block() -> None:
     assert text.count("</content>") == 1
 
 
-def test_the_same_turns_have_the_same_key_and_other_turns_another() -> None:
+def test_same_turns_have_the_same_key_and_other_turns_another() -> None:
     one, same, longer = need_of(story_of()), need_of(story_of()), need_of(story_of(21))
     assert one == same
     assert one.key == need_of(story_of(), goal=0).key

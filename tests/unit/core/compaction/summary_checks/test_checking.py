@@ -25,7 +25,7 @@ def check(text: str, *, tokens: int = 50, replaced_tokens: int = 1_000, max_toke
     )
 
 
-def test_a_short_summary_without_quotations_is_accepted() -> None:
+def test_short_summary_without_quotations_is_accepted() -> None:
     assert check("The user wants tabs; YAML keeps its spaces.") is None
 
 
@@ -42,7 +42,7 @@ def test_date_and_time_may_be_joined(text: str, accepted: bool) -> None:  # noqa
 
 
 @pytest.mark.parametrize("word", ["д\u0061л", "Д\u0041Л"])
-def test_a_word_in_letters_of_two_scripts_is_refused_in_either_case(word: str) -> None:
+def test_word_of_two_scripts_is_rejected_in_any_case(word: str) -> None:
     said = ["Да, дал. ДАЛ."]
     found = find_summary_problem(
         word, replaced_texts=said, user_texts=said, tokens=5, replaced_tokens=50, max_tokens=50
@@ -51,7 +51,7 @@ def test_a_word_in_letters_of_two_scripts_is_refused_in_either_case(word: str) -
 
 
 @pytest.mark.parametrize("text", ["", "  \n\t ", "- \n- "])
-def test_a_blank_summary_is_refused(text: str) -> None:
+def test_blank_summary_is_refused(text: str) -> None:
     assert check(text) == "The summary is blank."
 
 
@@ -99,7 +99,7 @@ def test_white_space_does_not_matter_and_words_do() -> None:
     assert check('It said "Use tabs everywhere, and never" above.') is not None
 
 
-def test_a_quotation_may_not_run_from_one_message_into_the_next() -> None:
+def test_quotation_may_not_span_messages() -> None:
     assert check('It said "Also no emoji. I will use spaces" above.') is not None
 
 
@@ -143,7 +143,7 @@ def test_in_scripts_without_spaces_every_character_is_a_word() -> None:
         "The user said:\n> tabs\n> {}",
     ],
 )
-def test_words_put_in_the_users_mouth_must_be_the_users(sentence: str) -> None:
+def test_words_attributed_to_user_must_be_the_users(sentence: str) -> None:
     assert check(sentence.format("“never delete my old notes”")) is None
     refused = check(sentence.format("“use spaces in YAML files”"))
     assert refused == "The summary quotes the user with words the user did not type: “use spaces in YAML files”"
@@ -179,7 +179,7 @@ def test_quotations_inside_quotations_are_checked_as_well() -> None:
     assert check("It said “tabs are not allowed there” and «use spaces in YAML» above.") is None
 
 
-def test_a_long_misquotation_is_shown_in_part_and_on_one_line() -> None:
+def test_long_misquotation_is_shown_in_part_and_on_one_line() -> None:
     refused = check("It said “" + "wrong\nwords " * 30 + "” above.")
     assert refused is not None
     assert refused.endswith("…”")
@@ -211,7 +211,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(ma
 @steady
 @given(texts)
 @example('“"”"')
-def test_a_refusal_is_always_one_line(text: str) -> None:
+def test_refusal_is_always_one_line(text: str) -> None:
     refused = find_summary_problem(
         text, replaced_texts=[""], user_texts=[""], tokens=1, replaced_tokens=2, max_tokens=2
     )
@@ -239,7 +239,7 @@ def test_any_span_of_whole_words_of_the_users_text_may_be_quoted(typed: str, dat
     "text",
     ["Der Nutzer will Tabs und die Notizen bleiben, wie sie sind.", "ユーザーはタブを使い、メモを消さない。"],
 )
-def test_a_summary_that_was_to_be_translated_may_be_in_another_language(text: str) -> None:
+def test_translated_summary_may_be_in_other_language(text: str) -> None:
     replaced = [USER, REPLY, "That is what the user wants and it is not to be changed by anybody."]
     check = partial(
         find_summary_problem,
@@ -272,7 +272,7 @@ HOSTILE = [
 ]
 
 
-def test_a_megabyte_of_hostile_text_is_checked_in_one_pass() -> None:
+def test_megabyte_of_hostile_text_is_checked_in_one_pass() -> None:
     text = "\n\n".join(piece * (70_000 // len(piece)) for piece in HOSTILE)
     text += "\n\nThe user said “c”."
     assert len(text) > 970_000

@@ -12,7 +12,7 @@ DEAR = CacheProfile(name="o", minimum=1_024, lifetime=600, read=0.5, write=1.0)
 OFTEN = CacheHistory(requests=20, short_expiries=4)
 
 
-def test_the_next_is_due_before_the_lifetime_is_over() -> None:
+def test_next_keep_alive_is_due_before_expiry() -> None:
     assert keep_alive_interval(CHEAP) == pytest.approx(285)
 
 

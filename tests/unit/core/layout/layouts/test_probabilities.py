@@ -38,7 +38,7 @@ def test_short_expiries_are_estimated_from_past_ones() -> None:
     )
 
 
-def test_a_cut_saves_no_more_than_the_same_costs_a_turn_later() -> None:
+def test_cut_saves_no_more_than_the_same_costs_a_turn_later() -> None:
     probabilities = estimate_reuse(NO_CACHE_HISTORY)
     nothing_goes, some_goes = (
         probabilities.saving_if_delayed(0.1, 1.25, tokens_after_cut=1_000, leaving_tokens=going)
@@ -63,7 +63,7 @@ def test_expected_saving_counts_reads_until_return_expiry_or_cut() -> None:
     assert probabilities.saving_if_dropped(1.0, 1.0) == pytest.approx(0.9 / 1.1)
 
 
-def test_ten_requests_are_ahead_at_least() -> None:
+def test_plan_looks_ahead_at_least_ten_requests() -> None:
     assert expected_short_expiries(NO_CACHE_HISTORY) == pytest.approx(0.06 * 10)
     assert expected_short_expiries(NO_CACHE_HISTORY._replace(requests=10)) == pytest.approx(0.06 * 8 / 18 * 10)
     assert expected_short_expiries(NO_CACHE_HISTORY._replace(requests=11)) == pytest.approx(0.06 * 8 / 19 * 11)

@@ -136,7 +136,7 @@ def test_older_request_can_hit_without_expiry() -> None:
     assert reads(OPEN, long, short, request("a b c d", "e f", "g"))[2] == long.total - 3
 
 
-def test_the_cache_forgets_requests_that_a_newer_one_starts_with() -> None:
+def test_cache_forgets_requests_extended_by_newer_one() -> None:
     cache = CacheSimulation()
     for number in range(5):
         texts = [f"text {n}" for n in range(number + 1)]
@@ -144,7 +144,7 @@ def test_the_cache_forgets_requests_that_a_newer_one_starts_with() -> None:
     assert len(cache.requests) == 1
 
 
-def test_the_cache_remembers_a_bounded_number_of_requests() -> None:
+def test_cache_remembers_a_bounded_number_of_requests() -> None:
     cache = CacheSimulation()
     for number in range(200):
         _, cache = cache.serve(request(f"different {number}"), profile=OPEN, tokenizer=MEASURE)

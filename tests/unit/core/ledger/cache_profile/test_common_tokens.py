@@ -48,7 +48,7 @@ def test_how_a_text_is_cut_into_pieces_does_not_matter(same: list[str], old: lis
     assert common_tokens([message(*same, *old)], [message(*same, *new)], MEASURE) == whole
 
 
-def test_equal_messages_count_with_their_overhead_and_their_pictures() -> None:
+def test_equal_messages_count_with_their_overhead_and_their_images() -> None:
     picture = make_image_data(b"x", media_type="image/png", width=512, height=512)
     seen = Message(role=Role.USER, pieces=("hello world",), images=(picture,), tokens=2)
     assert common_tokens([seen], [seen, message("more")], MEASURE) == 2 + MEASURE.count_image(512, 512) + 3
@@ -58,7 +58,7 @@ def test_messages_of_different_roles_share_nothing() -> None:
     assert common_tokens([message("hello")], [message("hello", role=Role.ASSISTANT)], MEASURE) == 0
 
 
-def test_a_difference_far_into_a_long_text_is_found() -> None:
+def test_difference_far_into_a_long_text_is_found() -> None:
     start = "".join(f"line {number}\n" for number in range(5_000))
     before, now = start + "old end", start + "new end"
     assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)

@@ -25,7 +25,7 @@ def test_stage_events_follow_message_order() -> None:
     assert [(at, one.stage) for at, one in branch_stage_events(entries, path)] == [(2, "one"), (4, "two")]
 
 
-def test_a_turn_is_never_divided() -> None:
+def test_turn_is_never_divided() -> None:
     entries = [(2, done("m1"))]
     assert [at for at, _ in branch_stage_events(entries, {"m1": 1})] == [1]
     assert [at for at, _ in branch_stage_events(entries, {"m1": 1, "m2": 3})] == [2]

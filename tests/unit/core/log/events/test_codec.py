@@ -76,7 +76,7 @@ WRITTEN = {
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_an_event_has_the_bytes_that_were_recorded(name: str) -> None:
+def test_event_has_the_bytes_that_were_recorded(name: str) -> None:
     (record,) = WRITTEN[name].records
     # What was a switch then is a choice by now.
     body = record.body.replace('"image_notes":"text"', '"image_notes":true')
@@ -115,7 +115,7 @@ def test_contents_accompany_record_that_lists_them() -> None:
     assert (batch.records[0].contents, batch.contents) == (("sha256:a",), contents)
 
 
-def test_events_of_one_append_keep_their_order_and_all_their_contents() -> None:
+def test_events_of_one_append_keep_order_and_contents() -> None:
     joined = merge_batches(WRITTEN["delete"], WRITTEN["message: full"], WRITTEN["compaction"])
     assert [record.kind for record in joined.records] == [EventKind.DELETE, EventKind.MESSAGE, EventKind.COMPACTION]
     assert joined.contents == {**WRITTEN["message: full"].contents, **WRITTEN["compaction"].contents}
@@ -149,7 +149,7 @@ WRONG: dict[EventKind, list[tuple[str, str]]] = {
 }
 
 
-def test_damage_of_every_kind_is_tried() -> None:
+def test_every_kind_of_damage_is_covered() -> None:
     assert set(WRONG) == set(EventKind)
 
 
@@ -159,7 +159,7 @@ def test_invalid_event_is_reported_with_path(kind: EventKind, body: str, what: s
         decode_event(EventRecord(kind=kind, at=AT, body=body))
 
 
-def test_a_field_that_a_later_version_adds_does_no_harm() -> None:
+def test_unknown_later_field_is_ignored() -> None:
     body = canonical_json({"id": "m", "parent": "", "text": "x", "mood": "good"})
     record = EventRecord(kind=EventKind.MESSAGE, at=AT, body=body)
     assert decode_event(record) == decode_event(replace(record, body='{"id":"m","parent":"","text":"x"}'))

@@ -36,7 +36,7 @@ def test_records_of_equal_fields_are_equal() -> None:
     assert one != EventRecord(kind=EventKind.REPLY, at="2026-03-01T12:00:00Z", body="{}")
 
 
-def test_a_record_cannot_be_changed() -> None:
+def test_record_cannot_be_changed() -> None:
     record = EventRecord(kind=EventKind.REPLY, at="2026-03-01T12:00:00Z", body="{}")
     with pytest.raises(AttributeError):
         record.body = "[]"  # type: ignore[misc]

@@ -55,7 +55,7 @@ def runs_on(log: EventLog) -> list[int]:
     ]
 
 
-def test_talk_is_one_run_for_each_snapshot() -> None:
+def test_messages_form_one_batch_per_snapshot() -> None:
     assert runs_on(restore(8, 12)) == [4, 2]
     assert runs_on(fold(RECORDS)) == []
 
@@ -142,7 +142,7 @@ def test_turn_with_sticky_attachment_is_read_outside_batch(attachments: str, kin
     assert isinstance(part, kind)
 
 
-def test_messages_of_a_snapshot_equal_the_same_in_any_sequence_and_no_others() -> None:
+def test_packed_messages_equal_same_messages_only() -> None:
     nodes = [*fold(RECORDS).nodes.values()]
     packed = PackedMessages(pack_columns(nodes))
     assert packed == nodes
@@ -198,7 +198,7 @@ def test_event_numbers_and_texts_of_packed_messages_are_known() -> None:
     assert list(list_texts(snap(12).nodes)) == [node.text for node in folded.values()]
 
 
-def test_a_log_forgets_no_message() -> None:
+def test_log_keeps_every_message() -> None:
     nodes = nodes_of(restore(12))
     with pytest.raises(TypeError):
         del nodes[next(iter(nodes))]

@@ -10,11 +10,11 @@ def first(conversation: str = "c", text: str = "hello", note: str = "A") -> Turn
     return Conversation(conversation_key=conversation).ask(text, attach=[Note(path="a.md", text=note)])
 
 
-def test_an_id_is_sixteen_hex_digits() -> None:
+def test_message_id_is_sixteen_hex_digits() -> None:
     assert re.fullmatch(r"[0-9a-f]{16}", first().envelope.message_id)
 
 
-def test_the_same_conversation_has_the_same_ids() -> None:
+def test_same_conversation_has_the_same_ids() -> None:
     assert first().envelope.message_id == first().envelope.message_id
 
 
@@ -30,7 +30,7 @@ def test_conversation_text_attachments_role_and_parent_each_make_another_id() ->
     assert len(ids) == 6
 
 
-def test_texts_that_would_join_alike_have_different_ids() -> None:
+def test_texts_joining_alike_have_different_ids() -> None:
     one = message_id('c","', parent="", role=MessageAuthor.USER, text="x")
     assert one != message_id("c", parent='","', role=MessageAuthor.USER, text="x")
 

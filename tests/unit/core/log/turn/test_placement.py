@@ -16,7 +16,7 @@ def test_keep_messages_means_fold_after_them(keep: int) -> None:
     assert LayoutPlan(keep_messages=keep).keep_messages == keep
 
 
-def test_a_placement_is_a_value() -> None:
+def test_layout_plan_is_a_value() -> None:
     forms = {"a.md": ArtifactForm.HANDLE}
     assert LayoutPlan(keep_messages=0, forms=forms) == LayoutPlan(keep_messages=0, forms={"a.md": ArtifactForm.HANDLE})
     assert LayoutPlan(keep_messages=0, forms=forms) != LayoutPlan(keep_messages=0)

@@ -110,7 +110,7 @@ def test_image_is_found_by_title_and_described() -> None:
     assert one.message == "q1"
 
 
-def test_a_picture_that_is_still_sent_is_not_offered() -> None:
+def test_image_still_sent_is_not_offered() -> None:
     chat = Conversation(layout="in_place")
     picture = Image(data=png(2, 2), title="Harbour at dawn")
     chat.ask("one", attach=[picture])
@@ -152,7 +152,7 @@ def test_older_version_is_in_prompt_until_library_updates() -> None:
 
 
 @pytest.mark.layout("library")
-def test_a_preview_is_not_the_whole() -> None:
+def test_preview_is_not_the_whole() -> None:
     text = "# Head\n" + "words " * 1_500
     chat = Conversation(carry_forward="preview")
     chat.ask("one", attach=[Note(path="a.md", text=text)])

@@ -6,7 +6,7 @@ from lamella.core.search.language import casefold_text, list_stems, normalize_te
 from lamella.core.text.notation import normalize_characters
 
 
-def test_texts_are_compared_without_case_and_in_compatible_characters() -> None:
+def test_texts_are_compared_without_case_in_compatible_characters() -> None:
     assert normalize_text("\uff21\uff22 ﬁ ẞ") == "ab fi ss"
 
 
@@ -17,7 +17,7 @@ def test_invisible_characters_are_removed_and_case_kept() -> None:
 
 
 @pytest.mark.parametrize("text", ["İstanbul", "ISTANBUL", "istanbul", "\u0131stanbul"])
-def test_there_is_one_letter_i(text: str) -> None:
+def test_dotted_and_dotless_i_are_equal(text: str) -> None:
     assert casefold_text(text) == "istanbul"
 
 

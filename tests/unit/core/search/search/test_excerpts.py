@@ -54,7 +54,7 @@ def test_terms_count_together_within_one_excerpt(apart: int, shown: str) -> None
     assert shown in cut(f"{FILL}{far} {FILL}red green two {FILL}", terms=("red", "green"))
 
 
-def test_a_term_that_is_far_behind_does_not_count_any_more() -> None:
+def test_distant_term_does_not_count() -> None:
     text = f"red {FILL}green one {FILL}red green two {FILL}"
     assert "green two" in cut(text, terms=("red", "green"))
 
@@ -76,7 +76,7 @@ def test_excerpt_starts_at_whole_word() -> None:
     assert cut("x" * 500 + "needle" + "x" * 500, "needle") == f"… {'x' * 60}needle{'x' * 174} …"
 
 
-def test_a_span_is_found_over_the_end_of_a_line() -> None:
+def test_span_is_found_over_the_end_of_a_line() -> None:
     assert "the blue\n  needle" in cut(f"{FILL}the blue\n  needle {FILL}", "the blue needle")
 
 

@@ -64,7 +64,7 @@ def test_long_texts_with_one_match_rank_equally() -> None:
     assert find("needle", f"needle {words(80)}", f"needle {words(20)}") == [1, 0]
 
 
-def test_one_rare_word_does_not_outweigh_the_rest_of_a_question() -> None:
+def test_one_rare_word_does_not_outweigh_rest_of_query() -> None:
     answer = "We ship the coral anchor by hand. " + "And so on, with words of no interest. " * 12
     talk = [*["Mind that."] * 3, answer, *["A coral bridge."] * 6, *["Another line about nothing at all."] * 30]
     assert find("command that ships the coral anchor", *talk)[0] == 3
@@ -235,7 +235,7 @@ def test_common_words_only_rerank_hits_of_rare_ones() -> None:
     assert find("the day 31 of", *talk)[0] == 31
 
 
-def test_a_thousand_passages_are_looked_at_for_all_rare_words_together() -> None:
+def test_thousand_passages_with_rare_words_are_scored() -> None:
     talk = [word for word, having in (("alpha", 300), ("beta", 400), ("gamma", 500)) for _ in range(having)]
     assert sorted(find("alpha beta gamma", *talk, limit=5_000)) == [*range(700)]
     assert sorted(find("alpha gamma", *talk, limit=5_000)) == [*range(300), *range(700, 1_200)]
@@ -261,7 +261,7 @@ def test_whole_path_ranks_before_its_parts() -> None:
     assert find("src/app.py", parts, "in src/app.py", "other") == [1, 0]
 
 
-def test_a_word_is_not_found_inside_another() -> None:
+def test_word_within_word_is_not_found() -> None:
     assert find("art", "start the party", "state of the art") == [1]
 
 
@@ -269,7 +269,7 @@ def test_adjacent_characters_rank_before_separate_ones() -> None:
     assert find("中文", "文和中", "中文")[0] == 1
 
 
-def test_a_quoted_query_demands_the_span() -> None:
+def test_quoted_query_demands_the_span() -> None:
     texts = ["never delete my notes", "delete my old notes, never", "my notes: never delete them", "nothing"]
     assert find('"delete my notes"', *texts) == [0]
     assert find("“delete my notes”", *texts) == [0]
@@ -327,7 +327,7 @@ def test_every_exact_token_finds_its_text(text: str, others: list[str]) -> None:
 
 @steady
 @given(st.lists(texts, max_size=5), texts)
-def test_a_search_is_the_same_each_time_and_ordered_by_score(bodies: list[str], query: str) -> None:
+def test_search_is_the_same_each_time_and_ordered_by_score(bodies: list[str], query: str) -> None:
     passages = [passage(str(number), text) for number, text in enumerate(bodies)]
     found: tuple[RecallHit, ...] = search(PassageIndex(passages), query)
     assert found == search(PassageIndex(passages), query)
@@ -337,7 +337,7 @@ def test_a_search_is_the_same_each_time_and_ordered_by_score(bodies: list[str], 
 
 @steady
 @given(st.text(alphabet="ab \n", min_size=250, max_size=900), st.sampled_from(["a", "b", "ab", "a b"]))
-def test_an_excerpt_is_a_stretch_of_the_text(text: str, query: str) -> None:
+def test_excerpt_is_a_stretch_of_the_text(text: str, query: str) -> None:
     for found in search(PassageIndex([passage("a", text)]), query):
         assert found.excerpt.removeprefix("… ").removesuffix(" …") in text
         assert len(found.excerpt) <= 245
@@ -374,7 +374,7 @@ def test_every_quoted_span_finds_its_text(bodies: list[str], data: st.DataObject
     ],
     ids=[*"abcdefghijklmn"],
 )
-def test_a_query_of_a_megabyte_is_answered(query: str) -> None:
+def test_query_of_a_megabyte_is_answered(query: str) -> None:
     passages = [passage(str(number), f"a needle (a+)+$ number {number} 中文 1,234") for number in range(300)]
     assert len(search(PassageIndex(passages), query)) <= 5
 
@@ -407,12 +407,12 @@ def test_related_passage_has_most_words_and_a_rare_one() -> None:
 
 
 @pytest.mark.parametrize(("having", "helps"), [(5, True), (6, False)])
-def test_a_word_that_one_in_twenty_has_is_seldom(having: int, helps: bool) -> None:  # noqa: FBT001
+def test_word_in_one_of_twenty_passages_is_rare(having: int, helps: bool) -> None:  # noqa: FBT001
     talk = [f"tokenizer budget {number}" if number < having else f"nothing at all {number}" for number in range(100)]
     assert (help_with("tokenizer budget", *talk) != []) is helps
 
 
 @pytest.mark.parametrize(("text", "helps"), [("keel mast", False), ("keel mast sail", True)])
-def test_a_text_with_half_of_a_question_speaks_of_something_else(text: str, helps: bool) -> None:  # noqa: FBT001
+def test_text_with_half_of_question_is_unrelated(text: str, helps: bool) -> None:  # noqa: FBT001
     others = [word for word in ("keel", "mast", "sail", "stern") if word not in text.split()]
     assert (help_with("keel mast sail stern", text, *others) == [0]) is helps

@@ -18,7 +18,7 @@ def test_each_quoted_span_is_demanded_once() -> None:
     assert query.must_match_phrases
 
 
-def test_of_a_very_long_query_the_beginning_gives_the_words() -> None:
+def test_long_query_is_parsed_from_its_beginning() -> None:
     assert len(parse_query("word " * MAX_QUERY_CHARS + "last").words) == 1
 
 

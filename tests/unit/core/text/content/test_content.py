@@ -43,7 +43,7 @@ def test_other_characters_are_not_normalized(text: str) -> None:
     assert normalise(text) == text
 
 
-def test_a_hash_is_sha256_of_the_utf8_bytes() -> None:
+def test_hash_is_sha256_of_the_utf8_bytes() -> None:
     assert hash_text("ü") == "sha256:" + sha256("ü".encode()).hexdigest()
     assert short_hash("ü") == sha256("ü".encode()).hexdigest()[:12]
 

@@ -20,7 +20,7 @@ def test_reasoning_before_an_answer_is_removed(answer: str, text: str) -> None:
     assert strip_reasoning(answer) == text
 
 
-def test_reply_does_not_put_reasoning_into_the_history() -> None:
+def test_reasoning_is_not_added_to_history() -> None:
     chat = lamella.Conversation()
     chat.ask("When?")
     assert chat.reply("<think>They want the time.</think>At noon.").text == "At noon."

@@ -30,7 +30,7 @@ def test_unique_lines_anchor_alignment() -> None:
     assert list(diff_lines(old, new)) == [(5, 5, 5, 9)]
 
 
-def test_a_line_that_both_have_once_is_found_among_any_number_that_differ() -> None:
+def test_line_that_both_have_once_is_found_among_any_number_that_differ() -> None:
     old, new = ([f"{word} {number}" for number in range(1_000)] for word in ("old", "new"))
     changes = diff_lines([*old, "both", *old], [*new, "both", *new])
     assert list(changes) == [(0, 1_000, 0, 1_000), (1_001, 2_001, 1_001, 2_001)]

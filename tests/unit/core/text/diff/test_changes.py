@@ -33,11 +33,11 @@ def test_lines_that_are_far_from_all_changes_are_not_compared() -> None:
     assert 0 < count(20) == count(2_000)
 
 
-def test_a_rewritten_text_is_sent_whole() -> None:
+def test_rewritten_text_is_sent_whole() -> None:
     assert build_diff("\n".join(LINES), "\n".join(line[::-1] for line in LINES)) is None
 
 
-def test_a_diff_of_half_the_length_is_not_much_smaller() -> None:
+def test_diff_of_half_the_length_is_not_used() -> None:
     new = [f"{line} changed" if number % 25 == 0 else line for number, line in enumerate(LINES)]
     text = "\n".join(new)
     spare = "\n" + "unchanged words " * 10
@@ -57,7 +57,7 @@ def test_diff_is_used_up_to_a_third_of_text() -> None:
     assert build_diff(old[:-1], new[:-1]) is None
 
 
-def test_a_short_text_is_sent_whole() -> None:
+def test_short_text_is_sent_whole() -> None:
     assert build_diff("one\ntwo", "one\nthree") is None
 
 
@@ -125,7 +125,7 @@ def test_any_diff_applied_to_the_old_text_gives_the_new_text(words: list[str], d
         assert apply_diff(old, diff) == new
 
 
-def test_a_diff_applied_to_the_old_text_gives_the_new_text() -> None:
+def test_diff_applied_to_the_old_text_gives_the_new_text() -> None:
     new = [*LINES[:10], "inserted", *LINES[11:150], *LINES[152:]]
     diff = build_diff("\n".join(LINES), "\n".join(new))
     assert diff is not None

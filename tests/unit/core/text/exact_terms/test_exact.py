@@ -191,7 +191,7 @@ def test_other_code_blocks_are_read_like_text() -> None:
     )
 
 
-def test_a_code_block_that_is_never_closed_is_still_read() -> None:
+def test_code_block_that_is_never_closed_is_still_read() -> None:
     assert extract_exact_tokens("~~~sh\nmake test") == ("make test",)
 
 
@@ -231,14 +231,14 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def test_a_megabyte_of_hostile_text_is_read_in_one_pass() -> None:
+def test_megabyte_of_hostile_text_is_read_in_one_pass() -> None:
     size = 1_000_000 // len(HOSTILE)
     text = "\n".join(piece * (size // len(piece)) for piece in HOSTILE)
     assert len(text) > 990_000
     assert all(token in text for token in extract_exact_tokens(text)[:100])
 
 
-def test_a_ledger_has_the_tokens_of_all_texts_once_in_order() -> None:
+def test_ledger_has_the_tokens_of_all_texts_once_in_order() -> None:
     texts = ["Read src/app.py in 5 MB.", "Again src/app.py, v1.2.3."]
     assert render_exact_tokens(texts, max_tokens=100, count=quarters) == "src/app.py\n5 MB\nv1.2.3"
 

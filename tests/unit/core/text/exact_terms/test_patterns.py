@@ -13,5 +13,5 @@ def test_extensions_and_slashed_words_are_lowercase() -> None:
 
 
 @pytest.mark.parametrize("name", ["a.xml", "main.cc", "a.H", "style.less", "a.json5", "song.m4a"])
-def test_a_name_with_a_known_extension_is_exact_in_any_case(name: str) -> None:
+def test_name_with_a_known_extension_is_exact_in_any_case(name: str) -> None:
     assert extract_exact_tokens(f"See {name} please") == (name,)

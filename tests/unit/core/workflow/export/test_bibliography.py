@@ -58,7 +58,7 @@ def test_sources_differing_in_known_field_stay_separate(field: str) -> None:
 
 
 @pytest.mark.parametrize("nowhere", [None, "", "n.d.", "Unknown"])
-def test_sources_that_are_nowhere_stay_two(nowhere: str | None) -> None:
+def test_sources_without_address_stay_separate(nowhere: str | None) -> None:
     found = listed({"title": "A", "url": nowhere, "doi": None}, {"title": "B", "url": nowhere, "year": None})
     assert [line.removesuffix(f" {nowhere}") for line in found] == ["A.", "B."]
 

@@ -21,7 +21,7 @@ def test_missing_fields_are_named() -> None:
     assert "Write down why" in raised.value.hint
 
 
-def test_work_is_begun_once() -> None:
+def test_workflow_is_started_once() -> None:
     with pytest.raises(WorkflowError, match="works by tiny already, at stage 1"):
         start_workflow_event(Desk().session, TINY, after_message="")
 
@@ -73,7 +73,7 @@ def test_digest_without_decision_uses_stage_data() -> None:
     assert approve_stage_event(summed.session, decision="", after_message="").decision == "Book desks online."
 
 
-def test_a_decision_is_cut_at_a_word_within_200_characters() -> None:
+def test_decision_is_cut_at_a_word_within_200_characters() -> None:
     desk = Desk().write(what="a", why="b").submit()
     decision = approve_stage_event(desk.session, decision="careful " * 60, after_message="").decision
     assert len(decision) <= 200

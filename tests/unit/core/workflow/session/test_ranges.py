@@ -13,7 +13,7 @@ def path_of(desk: Desk) -> list[str]:
     return [f"m{number}" for number in range(1, desk.path + 1)]
 
 
-def test_the_last_three_that_are_done_are_recent() -> None:
+def test_last_three_that_are_done_are_recent() -> None:
     desk = Desk().finish().finish().finish().finish().talk(2)
     found = completed_stage_ranges(desk.session, path_of(desk))
     assert [(one.stage, one.first, one.last, one.recent) for one in found] == [

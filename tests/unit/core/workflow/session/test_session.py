@@ -131,7 +131,7 @@ def test_inapplicable_event_changes_nothing(event: StageEvent) -> None:
     assert desk.do(event).session == before
 
 
-def test_a_decision_is_cut_at_a_word_and_never_empty() -> None:
+def test_decision_is_cut_at_a_word_and_never_empty() -> None:
     desk = Desk().write(what="a", why="b").submit()
     event = bare(WorkflowStageAction.APPROVE, "idea")
     said = build_session([*desk.events, (0, StageEvent(action=event.action, stage="idea", decision="wise " * 90))])

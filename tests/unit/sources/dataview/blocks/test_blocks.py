@@ -38,7 +38,7 @@ def test_unsupported_query_says_why() -> None:
         "",
     ],
 )
-def test_a_note_without_a_query_is_the_very_same_text(text: str) -> None:
+def test_note_without_a_query_is_the_very_same_text(text: str) -> None:
     assert expand(text) == text
 
 

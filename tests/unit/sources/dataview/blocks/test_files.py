@@ -66,7 +66,7 @@ def test_recently_written_file_is_not_settled(root: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [ArtifactKind.NOTE, ArtifactKind.ACTIVE_NOTE])
-def test_a_query_in_a_note_is_answered_when_the_note_is_read(root: Path, kind: ArtifactKind) -> None:
+def test_query_in_a_note_is_answered_when_the_note_is_read(root: Path, kind: ArtifactKind) -> None:
     expected = f"{BLOCK}\n\n```dataview-result\n2 rows\n- [[one]]\n- [[sub/two]]\n```"
     assert read(Vault(root).open_readers(), kind=kind) == expected
 
@@ -87,7 +87,7 @@ def test_one_snapshot_sees_one_answer_and_next_sees_changes(root: Path) -> None:
     assert "3 rows\n- [[new]]" in read(vault.open_readers())
 
 
-def test_a_query_never_leaves_the_vault(root: Path, tmp_path: Path) -> None:
+def test_query_never_leaves_the_vault(root: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("key:: secret\n#a", encoding="utf-8")
     (root / "way.md").symlink_to(tmp_path / "secret.md")
     (root / "up").symlink_to(tmp_path)

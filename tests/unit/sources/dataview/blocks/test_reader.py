@@ -38,6 +38,6 @@ def test_unanswerable_query_is_error_with_reason() -> None:
 
 
 @pytest.mark.parametrize("query", [None, ""])
-def test_a_query_without_a_query_is_refused(query: str | None) -> None:
+def test_query_without_a_query_is_refused(query: str | None) -> None:
     with pytest.raises(ArtifactError, match="no query"):
         QueryReader(answer_query=ask).read(want(query))

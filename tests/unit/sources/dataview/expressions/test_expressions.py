@@ -44,12 +44,12 @@ def test_operators_short_circuit() -> None:
     assert OperatorChain(Constant(True), (("or", never),)).evaluate(scope()) is True
 
 
-def test_every_value_is_paid_for() -> None:
+def test_every_value_costs_steps() -> None:
     with pytest.raises(QueryError):
         OperatorChain(Constant(1), tuple(("+", Constant(1)) for _ in range(100))).evaluate(scope())
 
 
-def test_a_field_of_a_list_is_that_of_each_item() -> None:
+def test_field_of_a_list_is_that_of_each_item() -> None:
     allowance = QueryBudget()
     assert get_item(({"a": 1}, {"a": (2, 3)}, None), "a", allowance) == (1, 2, 3, None)
     assert get_item((1, 2), 1, allowance) == 2

@@ -42,7 +42,7 @@ DAY = datetime(2026, 11, 15)  # noqa: DTZ001 - notes name no zone
         ("x" * 101 + ":: y", []),
     ],
 )
-def test_a_line_has_fields(line: str, fields: list[tuple[str, str]]) -> None:
+def test_line_has_fields(line: str, fields: list[tuple[str, str]]) -> None:
     assert parse_line_fields(line) == fields
 
 
@@ -79,7 +79,7 @@ def test_properties_are_values_and_words_that_mean_more() -> None:
     assert parse_property(float("nan")) is None
 
 
-def test_a_property_is_read_as_deep_as_that() -> None:
+def test_property_depth_is_limited() -> None:
     deep: PropertyValue = 1
     for _ in range(100):
         deep = [deep]

@@ -16,7 +16,7 @@ def test_only_queried_notes_are_read_once() -> None:
     assert shelf.find_note("nowhere.md") is None
 
 
-def test_the_digest_is_another_as_soon_as_a_file_is() -> None:
+def test_digest_is_another_as_soon_as_a_file_is() -> None:
     def digest(change: dict[str, str], times: dict[str, int] | None = None) -> str:
         files = TextFiles(BOOKS | change)
         files.times |= times or {}
@@ -27,7 +27,7 @@ def test_the_digest_is_another_as_soon_as_a_file_is() -> None:
     assert len({digest({}), *others}) == 4
 
 
-def test_a_link_leads_by_path_then_by_name_and_to_the_nearest() -> None:
+def test_link_leads_by_path_then_by_name_and_to_the_nearest() -> None:
     texts = dict.fromkeys(("a/b/twin.md", "sub/twin.md", "one.md", "sub/one.md", "a/b/c/d.md"), "")
     shelf = VaultNotes(TextFiles(texts), DataviewCache().parsed_notes)
     led = {

@@ -37,7 +37,7 @@ def note(path: str) -> NoteRecord:
         ("tasks", "Lend it to Jo [due:: 2026-11-20], Find it, Buy it ✅ 2026-01-02"),
     ],
 )
-def test_a_file_has_fields(field: str, told: str) -> None:
+def test_file_has_fields(field: str, told: str) -> None:
     file = note("Books/Dune.md").get("file")
     assert isinstance(file, FileRecord)
     assert format_value(file.get(field)) == told

@@ -12,7 +12,7 @@ def read(text: str) -> list[ParsedTask]:
 
 
 @pytest.mark.parametrize("line", ["- [ ] a", "* [x] a", "+ [/] a", "1. [ ] a", "  2) [-] a", "> - [ ] a", "\t- [ ]"])
-def test_an_item_with_a_box_is_a_task(line: str) -> None:
+def test_item_with_a_box_is_a_task(line: str) -> None:
     assert is_task(line)
     assert len(read(line)) == 1
 

@@ -57,7 +57,7 @@ def test_depth_is_bounded_in_brackets_lists_calls_and_signs() -> None:
     assert "nested" in ask("LIST FROM " + "-" * 60 + "#a").error
 
 
-def test_long_chains_are_flat() -> None:
+def test_long_chains_need_no_recursion() -> None:
     assert error_of(" + ".join(["1"] * 900)) == "900"
     assert error_of("file" + ".link" * 900) == "-"
 
@@ -89,5 +89,5 @@ def test_token_reader_accepts_words_and_reports_missing_ones() -> None:
         ("", ("", "", "")),
     ],
 )
-def test_a_link_has_a_note_a_part_and_words(inside: str, parts: tuple[str, str, str]) -> None:
+def test_link_has_a_note_a_part_and_words(inside: str, parts: tuple[str, str, str]) -> None:
     assert split_link(inside) == parts

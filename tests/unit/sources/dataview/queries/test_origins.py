@@ -43,5 +43,5 @@ class Sets:
         ("#abc and -#b", "ac"),
     ],
 )
-def test_an_origin_selects_notes(text: str, notes: str) -> None:
+def test_origin_selects_notes(text: str, notes: str) -> None:
     assert parse_origin(TokenReader(text)).select(Sets()) == frozenset(notes)

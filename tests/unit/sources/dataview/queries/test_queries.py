@@ -13,7 +13,7 @@ from lamella.sources.dataview.queries import (
 )
 
 
-def test_a_query_is_read_whole() -> None:
+def test_query_is_read_whole() -> None:
     query = parse_query('table without id a as "A b", length( b ) , c AS d from #x where a sort b desc limit 3', None)
     assert (query.kind, query.has_link_column, query.depends_on_today) == (QueryKind.TABLE, False, False)
     assert [column.name for column in query.columns] == ["A b", "length( b )", "d"]
@@ -21,7 +21,7 @@ def test_a_query_is_read_whole() -> None:
     assert [type(clause) for clause in query.clauses] == [WhereClause, SortClause, LimitClause]
 
 
-def test_a_query_may_be_one_word() -> None:
+def test_query_may_be_one_word() -> None:
     query = parse_query(" task ", None)
     assert (query.kind, query.columns, query.clauses, query.origin) == (QueryKind.TASK, (), (), AllNotes())
 

@@ -188,7 +188,7 @@ def test_result_names_day_given_by_caller() -> None:
     assert open_answers(today=None).answer("LIST", path="Home.md").text == ask("LIST").text
 
 
-def test_a_query_in_no_note_of_the_vault_has_no_this() -> None:
+def test_query_in_no_note_of_the_vault_has_no_this() -> None:
     assert rows("LIST this.file.name LIMIT 1", path="nowhere.md") == [f"{D}: -"]
 
 
@@ -242,7 +242,7 @@ def test_one_moment_is_one_state_of_the_vault() -> None:
     assert desk.answer("LIST ", path="Home.md").text == before.text
 
 
-def test_another_day_is_another_answer() -> None:
+def test_other_day_gives_other_answer() -> None:
     files, memory = TextFiles(), DataviewCache()
     query = "TASK WHERE due = date(today)"
     assert "think" in DataviewAnswers(files, memory, lambda: date(2026, 11, 16)).answer(query, path="a").text

@@ -20,7 +20,7 @@ def test_result_length_is_limited() -> None:
     assert told.endswith("more rows, left out here")
 
 
-def test_a_cell_is_one_line_and_is_cut() -> None:
+def test_cell_is_one_line_and_is_cut() -> None:
     text = {"a.md": f"---\nx: |-\n  one\n  two\ny: {'z' * 600}\n---\n"}
     assert rows("TABLE WITHOUT ID x, y", text)[2] == f"| one two | {'z' * MAX_CELL_CHARS}… |"
 

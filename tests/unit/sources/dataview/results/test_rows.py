@@ -23,7 +23,7 @@ def test_ties_are_ordered_by_path_in_both_directions() -> None:
     assert select("LIST SORT n DESC") == ["a.md", "b.md", "c.md"]
 
 
-def test_a_later_sort_keeps_the_order_of_an_earlier_one_among_equals() -> None:
+def test_later_sort_keeps_the_order_of_an_earlier_one_among_equals() -> None:
     assert select("LIST SORT file.name DESC SORT n") == ["c.md", "b.md", "a.md"]
     assert select("LIST SORT n, file.name DESC") == ["c.md", "b.md", "a.md"]
 

@@ -5,7 +5,7 @@ import pytest
 from lamella.sources.dataview.values import CHARS_PER_STEP, QueryBudget, QueryError
 
 
-def test_all_steps_may_be_spent_and_not_one_more() -> None:
+def test_budget_allows_exactly_its_steps() -> None:
     allowance = QueryBudget(3)
     allowance.spend()
     allowance.spend(2)

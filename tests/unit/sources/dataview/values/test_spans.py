@@ -31,7 +31,7 @@ def at(*parts: int) -> datetime:
         ("2026-11-15T10:30-0130", at(2026, 11, 15, 12, 0)),
     ],
 )
-def test_a_moment_is_read_in_iso_form(text: str, moment: datetime) -> None:
+def test_moment_is_read_in_iso_form(text: str, moment: datetime) -> None:
     assert parse_time(text) == moment
 
 
@@ -77,7 +77,7 @@ def test_dates_beyond_calendar_are_none(span: TimeSpan) -> None:
     assert add_span(at(2026, 1, 1), span) is None
 
 
-def test_a_month_is_longer_than_thirty_days_and_shorter_than_thirty_one() -> None:
+def test_month_is_longer_than_thirty_days_and_shorter_than_thirty_one() -> None:
     month = TimeSpan(months=1)
     assert (
         TimeSpan(seconds=30 * 86_400).total_seconds < month.total_seconds < TimeSpan(seconds=31 * 86_400).total_seconds
@@ -95,7 +95,7 @@ def test_every_word_for_a_day_means_one() -> None:
     }  # fmt: skip
 
 
-def test_a_day_is_found_in_the_name_of_a_note() -> None:
+def test_day_is_found_in_the_name_of_a_note() -> None:
     assert parse_day_in_name("2026-11-15 Sunday") == at(2026, 11, 15)
     assert parse_day_in_name("notes of 20261115") == at(2026, 11, 15)
     assert parse_day_in_name("1202611150") is None

@@ -19,7 +19,7 @@ SOURCE = ArtifactSource(
 )
 
 
-def test_all_that_is_known_of_a_source_is_read_back() -> None:
+def test_every_source_field_round_trips() -> None:
     assert all(getattr(SOURCE, name) for name in ArtifactSource.__struct_fields__)
     note = make_artifact(ArtifactKind.NOTE, text="A note.", source=SOURCE)
     assert read_artifact(to_stored_artifact(note), contents_of_artifacts((note,))) == note

@@ -34,7 +34,7 @@ def test_empty_attachment_event_changes_nothing() -> None:
     assert {getattr(AttachmentEvent(), name) for name in AttachmentEvent.__struct_fields__} == {()}
 
 
-def test_without_erased_contents_the_rest_is_still_attached() -> None:
+def test_other_attachments_remain_after_erasure() -> None:
     assert [ref.id for ref in EVENT.without_erased({NOTE.hash}).attached] == ["b.md"]
     assert EVENT.without_erased({"sha256:x"}) == EVENT
 

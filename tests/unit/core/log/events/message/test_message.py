@@ -63,7 +63,7 @@ def test_every_turn_round_trips(turn: Turn) -> None:
 
 
 @pytest.mark.parametrize("turn", TURNS.values(), ids=TURNS)
-def test_every_field_of_a_turn_is_read_back(turn: Turn) -> None:
+def test_every_field_of_turn_round_trips(turn: Turn) -> None:
     made = written(turn)
     assert read(made.records[0], made.contents) == replace(turn, id="m")
 
@@ -136,7 +136,7 @@ def test_edit_event_names_target_and_is_otherwise_message() -> None:
     assert edited.contents == asked.contents
 
 
-def test_a_question_can_be_given_another_place_as_either_kind() -> None:
+def test_question_can_be_given_another_place_as_either_kind() -> None:
     edited = make_message_event(Turn(text="x", model="m"), message_id="a", parent="p", edited_message="old")
     assert isinstance(edited, EditEvent)
     asked = with_position(edited, message_id="b", parent="q")

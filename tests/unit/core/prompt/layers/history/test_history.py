@@ -155,7 +155,7 @@ ITEMS = ("a", "b", "c")
 
 
 @given(st.data())
-def test_series_that_grew_from_one_another_are_as_tuples_would_be(data: st.DataObject) -> None:
+def test_shared_sequences_behave_like_tuples(data: st.DataObject) -> None:
     grown: list[tuple[SharedSequence[str], tuple[str, ...]]] = [(SharedSequence(), ())]
     for _ in range(data.draw(st.integers(0, 8))):
         series, items = data.draw(st.sampled_from(grown))
@@ -187,7 +187,7 @@ def test_index_beyond_own_items_is_error_after_other_grew() -> None:
         one[1]
 
 
-def test_series_of_equal_items_are_equal() -> None:
+def test_sequences_of_equal_items_are_equal() -> None:
     assert SharedSequence(["a", "b"]) == SharedSequence(["a"]).appended("b")
     assert hash(SharedSequence(["a", "b"])) == hash(SharedSequence(["a"]).appended("b"))
     assert SharedSequence(["a"]) != SharedSequence(["b"])
