@@ -126,6 +126,7 @@ def _attach(call: Ask) -> None:
 
 
 def _look(call: Ask) -> None:
+    call(f"GET {CHAT}/strata", query={"from": 1, "to": 1}, conversation="sluice")
     call(f"GET {CHAT}/turns/{{number}}", conversation="sluice", number="1")
     query = {"provider": "anthropic", "max_tokens": 500}
     call(f"GET {CHAT}/turns/{{number}}/request", conversation="sluice", number="1", query=query)

@@ -209,6 +209,7 @@ _Built = TypeVar("_Built")
         "replay_answer",
         "resume",
         "send",
+        "sent_turns",
         "sources",
         "transcript",
         "turns",
@@ -1668,6 +1669,14 @@ class Conversation:
         return None if find is None else find(self, self._resolved_settings.summarizer)
 
     # Transcripts.
+
+    def sent_turns(self, first: int = 1, last: int | None = None, *, head: str | None = None) -> Iterator[BuiltTurn]:
+        """Yield some turns of a branch as they were sent, by their numbers, by default of the active branch.
+
+        Unlike ``replay``, a late turn costs about as much as an early one. Its predicted cache use and its cost assume
+        a cache that knows the few requests before ``first``.
+        """
+        return load_sent_turns(self._backend, self.id, head, first=first, last=last).turns
 
     def replay(
         self, *, layout: str | None = None, window: int | None = None, model: str | None = None, head: str | None = None

@@ -44,6 +44,8 @@ from lamella.errors import InvalidOperationError
 from lamella.ports import StoreProblem
 
 _MAX_SHOWN_NAMES = 3
+# How many turns before the first one that is wanted are derived, so that a cache knows their requests.
+_PRECEDING_TURNS = 3
 
 
 class _Request(NamedTuple):
@@ -307,11 +309,16 @@ class SentTurns(NamedTuple):
     turns: Iterator[BuiltTurn]
 
 
-def load_sent_turns(backend: Backend, conversation_key: str, head: str | None = None) -> SentTurns:
+def load_sent_turns(
+    backend: Backend, conversation_key: str, head: str | None = None, *, first: int = 1, last: int | None = None
+) -> SentTurns:
     """Return each turn of a branch with the last request that was sent for it, by default of the active branch.
 
     ``check`` says whether the request equals the one that was sent. Predictions compare each request with the one
     before it on this branch. The store must stay open until the last turn was taken.
+
+    ``first`` and ``last`` are the numbers of the first and the last turn that are wanted. The cache that predicts the
+    first of them knows only the few requests before it.
     """
     records = backend.store.load(conversation_key)
     if not records:
@@ -323,17 +330,20 @@ def load_sent_turns(backend: Backend, conversation_key: str, head: str | None = 
             hint=f"Its branches: {', '.join(timeline.log.branch_heads())}.",
         )
     branch = list(timeline.log.branch_records(head))
-    return SentTurns(len(branch), _iter_branch(backend, timeline, records, branch=branch))
+    return SentTurns(len(branch), _iter_branch(backend, timeline, records, branch=branch[:last], first=max(first, 1)))
 
 
 def _iter_branch(
-    backend: Backend, timeline: _Timeline, records: Sequence[EventRecord], *, branch: Sequence[TurnRecord]
+    backend: Backend, timeline: _Timeline, records: Sequence[EventRecord], *, branch: Sequence[TurnRecord], first: int
 ) -> Iterator[BuiltTurn]:
     deriver = _RequestDeriver(backend, timeline.log.conversation, records)
     tracker = UsageTracker(backend.adapters, keeps_ledger=backend.keeps_ledger)
     response_id: str | None = None
     for number, record in enumerate(branch, start=1):
-        yield _build_sent_turn(timeline, deriver, tracker, record=record, number=number, response_id=response_id)
+        if number >= first - _PRECEDING_TURNS:
+            turn = _build_sent_turn(timeline, deriver, tracker, record=record, number=number, response_id=response_id)
+            if number >= first:
+                yield turn
         calls = read_model_calls(record)
         if calls or (record.reply is not None and record.reply.text):
             response_id = calls[-1].id if calls else None

@@ -46,7 +46,7 @@ class LayerJson(JsonBody, frozen=True, kw_only=True):
     """One of the five layers."""
 
     id: Literal["L1_SYSTEM", "L2_PREVIOUS", "L3_TURN", "L4_STRIP", "L5_USER"]
-    text: str
+    text: Annotated[str, Meta(description="Left out if it was not asked for.")] | UnsetType = UNSET
     hash: Hash
     tokens: Count
     segments: Sequence[SegmentJson]
@@ -152,13 +152,13 @@ def layout_plan_to_json(layout_plan: LayoutPlan) -> LayoutPlanJson:
     )
 
 
-def _envelope_to_json(envelope: Envelope) -> EnvelopeJson:
+def _envelope_to_json(envelope: Envelope, *, with_texts: bool = True) -> EnvelopeJson:
     return EnvelopeJson(
         version=envelope.version,
         conversation_id=envelope.conversation_id,
         message_id=envelope.message_id,
         epoch=envelope.epoch,
-        layers=[_layer_to_json(layer) for layer in envelope.layers],
+        layers=[_layer_to_json(layer, with_texts=with_texts) for layer in envelope.layers],
         prefix_hash=envelope.prefix_hash,
         hash=envelope.hash,
         dropped=envelope.prompt.dropped,
@@ -167,10 +167,10 @@ def _envelope_to_json(envelope: Envelope) -> EnvelopeJson:
     )
 
 
-def _layer_to_json(layer: Layer) -> LayerJson:
+def _layer_to_json(layer: Layer, *, with_texts: bool) -> LayerJson:
     return LayerJson(
         id=layer.id.value,
-        text=layer.text,
+        text=layer.text if with_texts else UNSET,
         hash=layer.hash,
         tokens=layer.tokens,
         segments=[_segment_to_json(segment) for segment in layer.segments],
@@ -193,11 +193,13 @@ def _message_to_json(message: Message) -> PromptMessageJson:
     return convert(message.to_dict(), PromptMessageJson)
 
 
-def _prefix_to_json(change: PrefixChangeReport) -> PrefixJson:
+def prefix_to_json(change: PrefixChangeReport) -> PrefixJson:
+    """Return the change of the prefix."""
     return PrefixJson(cause=change.cause, segment=change.segment, common_tokens=change.common_tokens)
 
 
-def _cost_to_json(cost: TurnCost | None) -> CostJson | None:
+def cost_to_json(cost: TurnCost | None) -> CostJson | None:
+    """Return the expected cost of a request; None if it is unknown."""
     return None if cost is None else CostJson(amount=format_decimal(cost.amount), naive=format_decimal(cost.naive))
 
 
@@ -232,7 +234,9 @@ class TurnPromptJson(JsonBody, frozen=True, kw_only=True):
 
     turn: Annotated[int, Meta(description="Number of the turn, from 1.")]
     envelope: EnvelopeJson
-    messages: Sequence[PromptMessageJson]
+    messages: (
+        Annotated[Sequence[PromptMessageJson], Meta(description="Left out if texts were not asked for.")] | UnsetType
+    ) = UNSET
     tokens: TokenCountsJson
     prefix: PrefixJson
     cache: ExpectedCacheUseJson | None
@@ -303,16 +307,16 @@ class CommandRequestJson(VersionedBody, frozen=True, kw_only=True):
     body: Annotated[Mapping[str, object], Meta(description="The request body, with the fields of the provider's API.")]
 
 
-def turn_to_json(turn: "BuiltTurn") -> TurnPromptJson:
-    """Return one turn with its envelope and messages."""
+def turn_to_json(turn: "BuiltTurn", *, with_texts: bool = True) -> TurnPromptJson:
+    """Return one turn with its envelope and messages; without texts, only ids, hashes and numbers."""
     return TurnPromptJson(
         turn=turn.number,
-        envelope=_envelope_to_json(turn.envelope),
-        messages=[_message_to_json(message) for message in turn.messages],
+        envelope=_envelope_to_json(turn.envelope, with_texts=with_texts),
+        messages=[_message_to_json(message) for message in turn.messages] if with_texts else UNSET,
         tokens=token_counts_to_json(turn.tokens),
-        prefix=_prefix_to_json(turn.prefix_change),
+        prefix=prefix_to_json(turn.prefix_change),
         cache=None if turn.cache is None else cache_use_to_json(turn.cache),
-        cost=_cost_to_json(turn.cost),
+        cost=cost_to_json(turn.cost),
         compaction=receipt_to_json_or_none(turn.compaction),
         placement=_planned_layout(turn),
         check=UNSET
@@ -331,9 +335,9 @@ def turn_estimate_to_json(turn: "BuiltTurn") -> TurnEstimateJson:
         prefix_hash=envelope.prefix_hash,
         turn=turn.number,
         tokens=token_counts_to_json(turn.tokens),
-        prefix=_prefix_to_json(turn.prefix_change),
+        prefix=prefix_to_json(turn.prefix_change),
         cache=None if turn.cache is None else cache_use_to_json(turn.cache),
-        cost=_cost_to_json(turn.cost),
+        cost=cost_to_json(turn.cost),
         compaction=receipt_to_json_or_none(turn.compaction),
         placement=_planned_layout(turn),
         warnings=envelope.warnings,
@@ -350,13 +354,15 @@ def turn_preview_to_json(conversation_key: str, turn: "BuiltTurn", *, with_messa
     )
 
 
-def sent_turn_to_json(conversation_key: str, turn: "BuiltTurn", fingerprint: RequestFingerprint | None) -> SentTurnJson:
+def sent_turn_to_json(
+    conversation_key: str, turn: "BuiltTurn", fingerprint: RequestFingerprint | None, *, with_texts: bool = True
+) -> SentTurnJson:
     """Return a turn rebuilt from the log, and its fingerprint from when it was sent.
 
     ``same_bytes`` says whether the first request of the turn has the stored hash. It is null without one.
     """
     return SentTurnJson(
-        **asdict(turn_to_json(turn)),
+        **asdict(turn_to_json(turn, with_texts=with_texts)),
         conversation=conversation_key,
         sent=None if fingerprint is None else fingerprint_to_json(fingerprint),
         same_bytes=None if fingerprint is None or turn.check is None else turn.check.is_as_sent,

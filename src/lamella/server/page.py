@@ -18,7 +18,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from lamella.server.caching import accepts_gzip, has_etag
+from lamella.server.caching import MIN_COMPRESSED_BYTES, accepts_gzip, has_etag
 
 # No inline script or style, and nothing from elsewhere. Pictures may be pasted (``blob:``) or attached (``data:``).
 PAGE_POLICY = (
@@ -42,8 +42,6 @@ _MEDIA_TYPES = {
 }
 _INDEX = "index.html"
 _HASHED_ASSET = re.compile(r"/assets/.*-[A-Za-z0-9_-]{8,}\.[a-z0-9.]+")
-# Below this, the headers of a compressed response outweigh what it saves.
-_MIN_COMPRESSED_BYTES = 1_000
 
 
 class StaticFile(NamedTuple):
@@ -75,7 +73,7 @@ def _add_files(found: dict[str, StaticFile], folder: Traversable, prefix: str) -
 
 def make_static_file(path: str, content: bytes) -> StaticFile:
     """Return a file of the page as it is served."""
-    compressed = gzip.compress(content, mtime=0) if len(content) >= _MIN_COMPRESSED_BYTES else content
+    compressed = gzip.compress(content, mtime=0) if len(content) >= MIN_COMPRESSED_BYTES else content
     return StaticFile(
         content=content,
         compressed=compressed if len(compressed) < len(content) else None,

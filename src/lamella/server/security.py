@@ -33,6 +33,7 @@ from lamella.errors import (
     RequestTooLargeError,
     TooManyRequestsError,
 )
+from lamella.server.caching import compress_response, may_compress
 from lamella.server.errors import error_headers, error_response
 from lamella.server.observability import log_request
 from lamella.server.page import load_static_files
@@ -239,7 +240,12 @@ class RequestGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = _ObservedResponse(send, allowed_origin=self._allowed_origin(Headers(scope=scope)))
+        answer = _ObservedResponse(
+            send,
+            Headers(scope=scope),
+            method=scope["method"],
+            allowed_origin=self._allowed_origin(Headers(scope=scope)),
+        )
         begun = perf_counter()
         # Only for the log line, if the request is rejected before its caller is known.
         name = "?"
@@ -303,11 +309,18 @@ class RequestGuard:
 
 
 class _ObservedResponse:
-    """A response on its way out: records the status, and adds the headers that every response has."""
+    """A response on its way out: records the status, adds the headers that every response has, and compresses it.
 
-    def __init__(self, send: Send, *, allowed_origin: str | None) -> None:
+    ``status`` is 0 until the response has started, and what was answered from then on.
+    """
+
+    def __init__(self, send: Send, request: Headers, *, method: str, allowed_origin: str | None) -> None:
         self._send = send
+        self._request = request
+        self._is_read = method == "GET"
         self._allowed_origin = allowed_origin
+        # The start of a response that waits for its body, because that may be compressed.
+        self._start: Message | None = None
         self.status = 0
 
     async def send(self, message: Message) -> None:
@@ -318,7 +331,17 @@ class _ObservedResponse:
                 headers.setdefault(name, value)
             if self._allowed_origin is not None:
                 headers["Access-Control-Allow-Origin"] = self._allowed_origin
-                headers["Vary"] = "Origin"
+                headers.add_vary_header("Origin")
+            if self._is_read and may_compress(message):
+                self._start = message
+                return
+        elif self._start is not None:
+            start, self._start = self._start, None
+            if not message.get("more_body", False):
+                start, body = await compress_response(self._request, start, message.get("body", b""))
+                message = {**message, "body": body}
+                self.status = start["status"]
+            await self._send(start)
         await self._send(message)
 
 

@@ -1,8 +1,9 @@
 """Routes for prompts: sent turns, previews with their cost, the ledger, and why an artifact is in the prompt."""
 
+from secrets import token_hex
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import Path, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,7 +23,9 @@ from lamella.schemas.prompts import (
     sent_turn_to_json,
     turn_preview_to_json,
 )
-from lamella.server.openapi import describe_response, make_router
+from lamella.schemas.strata import StrataJson, iter_turn_strata
+from lamella.server.caching import has_etag
+from lamella.server.openapi import describe_response, json_response, make_router
 from lamella.server.state import ReadCaller, StateDep
 from lamella.server.turns import AttachedList, parse_attachments
 from lamella.wiring import build_request_body
@@ -30,6 +33,10 @@ from lamella.wiring import build_request_body
 router = make_router(prefix="/v1/conversations/{conversation}", tag="prompts")
 _TurnNumber = Annotated[int, Path(ge=1, le=1_000_000_000)]
 _NameList = Annotated[list[str], Field(max_length=500)]
+# A range of turns in one response.
+_MAX_STRATA_TURNS = 1_000
+# Prices and facts about models may differ after a restart.
+_PROCESS_ID = token_hex(4)
 
 
 class PreviewBody(BaseModel):
@@ -47,15 +54,22 @@ class PreviewBody(BaseModel):
 
 
 @router.get("/turns/{number}", summary="The envelope of a turn")
-def read_turn(*, conversation: str, number: _TurnNumber, state: StateDep, caller: ReadCaller) -> SentTurnJson:
+def read_turn(
+    *,
+    conversation: str,
+    number: _TurnNumber,
+    state: StateDep,
+    caller: ReadCaller,
+    texts: Annotated[bool, Query(description="Whether layers and messages come with their texts.")] = True,
+) -> SentTurnJson:
     """Return a turn as it was sent: five layers with every segment, messages, the prefix change and the cost.
 
     It is built again from the log; `same_bytes` says whether its hash equals that of the request sent.
     """
     chat = state.open_conversation(caller, conversation)
     turn = _get_turn(chat, number)
-    rows = build_ledger_rows(chat.turns(), chat.ledger())
-    return sent_turn_to_json(chat.id, turn, rows[number - 1].fingerprint)
+    question = chat.turns()[number - 1].message.question
+    return sent_turn_to_json(chat.id, turn, None if question is None else question.imprint, with_texts=texts)
 
 
 @router.get(
@@ -127,9 +141,46 @@ def explain_artifact(
     return explanation_to_json(chat.id, chat.why(name))
 
 
+@router.get(
+    "/strata", summary="The prompts turn by turn", response_class=Response, responses=describe_response(StrataJson)
+)
+def read_strata(
+    *,
+    request: Request,
+    conversation: str,
+    state: StateDep,
+    caller: ReadCaller,
+    first: Annotated[int | None, Query(alias="from", ge=1, le=1_000_000_000, description="First turn.")] = None,
+    last: Annotated[int | None, Query(alias="to", ge=1, le=1_000_000_000, description="Last turn.")] = None,
+    messages: Annotated[bool, Query(description="Each earlier message as a piece of its own.")] = False,
+) -> Response:
+    """Return what was sent in each turn of the active branch, piece by piece in the order of the request.
+
+    Without a range, the last 1,000 turns are returned, and at most 1,000 of a range.
+    """
+    chat = state.open_conversation(caller, conversation)
+    etag = f'W/"{_PROCESS_ID}-{chat.id}-{chat.version}-{first or ""}-{last or ""}-{int(messages)}"'
+    if has_etag(request.headers, etag):
+        return Response(status_code=304, headers={"ETag": etag})
+    records = chat.turns()
+    end = min(last or len(records), len(records))
+    begin = max(1, end - _MAX_STRATA_TURNS + 1) if first is None else first
+    end = min(end, begin + _MAX_STRATA_TURNS - 1)
+    strata = iter_turn_strata(
+        chat.sent_turns(begin, end),
+        dict(enumerate(chat.ledger(), start=1)),
+        {number: record.message.at for number, record in enumerate(records, start=1)},
+        folds_talk=not messages,
+    )
+    body = StrataJson(conversation=chat.id, head=chat.head, count=len(records), turns=list(strata))
+    response = json_response(body)
+    response.headers["ETag"] = etag
+    return response
+
+
 def _get_turn(chat: Conversation, number: int) -> Turn:
     if number > len(chat.turns()):
         raise NotFoundError(
             f"The conversation {chat.name} has {len(chat.turns()):,} turns.", hint="Choose one of those, from 1."
         )
-    return next(turn for turn in chat.replay() if turn.number == number)
+    return next(chat.sent_turns(number, number))
