@@ -79,8 +79,8 @@ class PromptPieces:
 
     def __init__(self, *, folds_talk: bool) -> None:
         self._folds_talk = folds_talk
-        # The counted pieces of messages by the tokenizer and the identity of the message, which is kept alive here.
-        self._counted: dict[tuple[str, int], tuple[Message, Sequence[int]]] = {}
+        # The tokens of each piece of a message, by the tokenizer and the pieces. Strings compute their hash once.
+        self._counted: dict[tuple[str, tuple[str, ...]], Sequence[int]] = {}
 
     def list_pieces(self, prompt: Prompt, *, same_tokens: int) -> list[PromptPiece]:
         """Return the pieces of a prompt, of which the first ``same_tokens`` tokens are those of the previous request.
@@ -175,14 +175,14 @@ class PromptPieces:
 
     def _count_pieces(self, message: Message, tokenizer: Tokenizer) -> Sequence[int]:
         """Return the tokens of each piece of a message, which add up to those of the message."""
-        key = (tokenizer.name, id(message))
+        key = (tokenizer.name, message.pieces)
         known = self._counted.get(key)
         if known is None:
             counts = message.piece_token_counts
             if len(counts) != len(message.pieces) or sum(counts) != message.tokens:
                 counts = tuple(_split_tokens(message, tokenizer))
-            known = self._counted[key] = (message, counts)
-        return known[1]
+            known = self._counted[key] = counts
+        return known
 
 
 class _PieceList:
