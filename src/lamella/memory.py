@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import RLock
 
 from lamella.conversation.validation import check_text
-from lamella.core.prompt.layers.model import MAX_FACT_CHARS, fit_fact_to_line
+from lamella.core.prompt.layers.model import MAX_FACT_CHARS, normalize_fact_line
 from lamella.core.text.content import encode_text, normalise
 from lamella.errors import BadInputError, InvalidOperationError, SourceUnreadableError, StoreUnavailableError
 from lamella.files import file_lock, make_folder, read_regular_file, replace_file, write_new_file
@@ -36,7 +36,7 @@ def parse_facts(text: str, *, is_recent_file: bool) -> list[LocatedFact]:
     """Return every fact in the text of a file. With ``is_recent_file``, the lines are about recent conversations."""
     found: list[LocatedFact] = []
     for start, end, raw in _iter_fact_lines(text):
-        fact = fit_fact_to_line(_BULLET.sub("", _COMMENT.sub(" ", raw), count=1))
+        fact = normalize_fact_line(_BULLET.sub("", _COMMENT.sub(" ", raw), count=1))
         if any(character.isalnum() for character in fact):
             found.append((_make_fact(fact, raw, is_recent_file=is_recent_file), start, end))
     return found

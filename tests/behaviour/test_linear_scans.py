@@ -11,7 +11,7 @@ from lamella.archive.markdown.legacy import extract_blocks
 from lamella.cli.chat.output import _FENCE_LANGUAGE
 from lamella.codebase.repository import parse_ignore_rule
 from lamella.core.artifacts.embeds import embedded_images, replace_pasted_images
-from lamella.core.prompt.templates import Resolution, expand_typed_text
+from lamella.core.prompt.templates import TemplateResolution, expand_typed_text
 from lamella.core.text.exact_terms import extract_exact_tokens
 from lamella.core.text.mentions import find_mentions
 from lamella.core.text.rule_detection import detect_rules, extract_quotes, find_instruction
@@ -73,8 +73,8 @@ def expand_embed_of_block(text: str) -> object:
     return EmbedExpander("n.md", find_notes=lambda *_: ["o.md"], read_text=lambda _: note).expand("![[o#^end]]")
 
 
-def find_nothing(_template: object) -> Resolution:
-    return Resolution()
+def find_nothing(_template: object) -> TemplateResolution:
+    return TemplateResolution()
 
 
 SCANNERS: dict[str, Callable[[str], object]] = {

@@ -353,7 +353,7 @@ def build_turn_request(turn: TurnIn, number: int, *, system: SystemIn | None) ->
             text=turn.user,
             attach=tuple(parse_attachment(given) for given in turn.attach),
             results=tuple(make_tool_result(t.name, arguments=t.arguments, output=t.output) for t in turn.tools),
-            system={**_given_parts(system), **_given_parts(turn.system)},
+            system={**_non_empty_parts(system), **_non_empty_parts(turn.system)},
             tools=_tool_definitions(turn),
             model=turn.model,
             drop=tuple(turn.drop),
@@ -426,7 +426,7 @@ def _tool_definitions(turn: TurnIn) -> tuple[ToolDefinition, ...] | None:
     )
 
 
-def _given_parts(system: SystemIn | None) -> dict[str, str]:
+def _non_empty_parts(system: SystemIn | None) -> dict[str, str]:
     if system is None:
         return {}
     return {name: value for name, value in system.model_dump().items() if value is not None}

@@ -79,8 +79,8 @@ def edit(*, fact: _FactArgument, text: _TextArgument, as_json: JsonOption = Fals
     print_result(f"Changed: {escape_line(changed.text)}", fact_to_json(changed), as_json=as_json)
 
 
-@memory_app.command()
-def keep(*, chat: ChatArgument, store: StoreOption = None, as_json: JsonOption = False) -> None:
+@memory_app.command("keep")
+def save_summary(*, chat: ChatArgument, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Save a one-line summary of a conversation as a fact.
 
     The model of the setting `summarizer` writes it.

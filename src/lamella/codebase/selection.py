@@ -150,14 +150,14 @@ _SCORE_DIGITS = 4
 _MAX_MISSES = 25
 
 
-class CodeViews(NamedTuple):
+class RenderedFile(NamedTuple):
     """The forms in which a file can be shown: its text, and a function that builds its skeleton."""
 
     text: str
     skeleton: Callable[[], str]
 
 
-LoadCodeViews = Callable[[str], CodeViews | None]
+LoadCodeViews = Callable[[str], RenderedFile | None]
 
 
 class BudgetFitter:
@@ -179,7 +179,7 @@ class BudgetFitter:
     ) -> None:
         self._root, self._parent, self._question = root, parent, question
         self._budget, self._count_tokens, self._load_code_views = budget, count_tokens, load_views
-        self._views: dict[str, CodeViews | None] = {}
+        self._views: dict[str, RenderedFile | None] = {}
         self._token_counts: dict[tuple[str, CodeForm], int] = {}
 
     def fit(self, ranked: Sequence[RankedFile], *, total_files: int) -> tuple[list[CodeFile], str, str, int]:
@@ -275,7 +275,7 @@ class BudgetFitter:
             del files[last]
 
     def _to_code_file(self, one: RankedFile, form: CodeForm) -> CodeFile:
-        shown = self._load_views(one.path)
+        shown = self._load_rendered_file(one.path)
         text = "" if shown is None or form is CodeForm.NAME else shown.text
         if shown is not None and form is CodeForm.SKELETON:
             text = self._shorten_skeleton(shown)
@@ -294,7 +294,7 @@ class BudgetFitter:
     def _count_form_tokens(self, path: str, form: CodeForm) -> int:
         if form is CodeForm.NAME:
             return self._count_tokens(render_name("", self._path_to_count(path))) + 1
-        shown = self._load_views(path)
+        shown = self._load_rendered_file(path)
         if shown is None or not shown.text.strip():
             return -1
         # Source code has more than one token per fifteen bytes. A text this much longer than the budget cannot fit, and
@@ -310,12 +310,12 @@ class BudgetFitter:
     def _path_to_count(self, path: str) -> str:
         return path.replace("\\", "/").removeprefix(self._parent) if self._parent else path
 
-    def _shorten_skeleton(self, shown: CodeViews) -> str:
+    def _shorten_skeleton(self, shown: RenderedFile) -> str:
         return focus_skeleton(
             shown.skeleton(), self._question, max_chars=int(self._budget * _SKELETON_BUDGET_SHARE * _CHARS_PER_TOKEN)
         )
 
-    def _load_views(self, path: str) -> CodeViews | None:
+    def _load_rendered_file(self, path: str) -> RenderedFile | None:
         if path not in self._views:
             self._views[path] = self._load_code_views(path)
         return self._views[path]
@@ -378,7 +378,7 @@ class CodeSelector:
             question,
             budget=budget,
             count_tokens=count_tokens,
-            load_views=self._load_views,
+            load_views=self._load_rendered_file,
             parent=_common_absolute_folder(listing.states),
         )
         files, overview, text, tokens = fit.fit(ranked, total_files=len(ranked))
@@ -405,20 +405,20 @@ class CodeSelector:
         """Yield warnings about a selection that is of little use."""
         if all(one.score_parts.keys() <= _QUESTION_INDEPENDENT_PARTS for one in files):
             yield "No file has anything of the question: these are the ones that changed last. Try other words."
-        shown = (self._load_views(one.path) for one in files)
+        shown = (self._load_rendered_file(one.path) for one in files)
         if all(one.form is CodeForm.NAME for one in files) and any(one and one.text.strip() for one in shown):
             yield (
                 f"Nothing fits into {budget:,} tokens but names: no file in full, and none as a skeleton."
                 " Give a larger budget."
             )
 
-    def _load_views(self, path: str) -> CodeViews | None:
+    def _load_rendered_file(self, path: str) -> RenderedFile | None:
         data, fault = read_code_bytes(self._files, path)
         if fault is not None:
             return None
         # The file may have changed since it was indexed, so its content is checked again before it is shown.
         text, fault = check_file_content(data, anchors=self._secrets.anchors, find_secrets=self._secrets.find_secrets)
-        return None if fault is not None else CodeViews(text, lambda: self._get_skeleton(path, data, text))
+        return None if fault is not None else RenderedFile(text, lambda: self._get_skeleton(path, data, text))
 
     def _get_skeleton(self, path: str, data: bytes, text: str) -> str:
         """Return the skeleton of a text, from the index if it is there."""

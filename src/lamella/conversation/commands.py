@@ -2,7 +2,7 @@
 
 ``CommandResolver`` checks a command and reads its attachments when it is given; exactly that text is sent with the
 next turn. ``PendingCommands`` are the commands so far. ``merge_requests`` merges two of them, where the later one
-wins, and ``merge_pending`` merges them with the question.
+wins, and ``merge_pending_into_request`` merges them with the question.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -180,7 +180,7 @@ def overridden_command_warnings(
         yield from (_CANCELLED_COMMAND_MESSAGE.format(name=names.get(name, name), was=was) for name in taken)
 
 
-def merge_pending(pending: TurnRequest, turn_request: TurnRequest, state: PromptState) -> TurnRequest:
+def merge_pending_into_request(pending: TurnRequest, turn_request: TurnRequest, state: PromptState) -> TurnRequest:
     """Return a question merged with the pending commands.
 
     Artifacts that the question attaches itself are neither dropped nor detached with it. Pins of things that are gone

@@ -28,7 +28,7 @@ from lamella.conversation.commands import (
     is_empty_command,
     list_command_hashes,
     merge_commands,
-    merge_pending,
+    merge_pending_into_request,
 )
 from lamella.conversation.compaction import CompactionProposal, CompactionRange, TurnFitter
 from lamella.conversation.expired_cache import (
@@ -107,7 +107,7 @@ from lamella.conversation.turn import (
     ModelAnswer,
     TurnRequest,
     no_model_error,
-    repeat_turn,
+    request_from_turn,
     system_as_request,
 )
 from lamella.conversation.turn_reader import LabeledText, check_no_secrets
@@ -572,7 +572,7 @@ class Conversation:
         contents = self._conversation_log.read_contents(branch_content_hashes([TurnRecord(message=node, reply=None)]))
         waiting = read_question_turn(node, contents, defaults=self._resolved_settings.turn_settings)
         system = {} if waiting.system is None else system_as_request(waiting.system)
-        turn_request = repeat_turn(waiting, text=None, model=None, system=system)
+        turn_request = request_from_turn(waiting, text=None, model=None, system=system)
         turn_request = replace(
             turn_request,
             attach=(*turn_request.attach, *retrieved.attach),
@@ -851,7 +851,7 @@ class Conversation:
             **render_stage_part(self._log, node.parent),
         }
         model = model or self._changed_model() or original.model or self._default_model(builder)
-        turn_request = repeat_turn(original, text=text, model=model, system=system)
+        turn_request = request_from_turn(original, text=text, model=model, system=system)
         if added:
             turn_request = replace(turn_request, attach=(*turn_request.attach, *added))
         turn = builder.ask(turn_request, at=check_time(at), rewritten=HistoryRewrite.HISTORY_EDITED)
@@ -1249,7 +1249,9 @@ class Conversation:
         If another runner answers, the system prompt parts and tools of the previous runner are removed.
         """
         if self._log.pending_commands:
-            turn_request = merge_pending(self._pending_request, turn_request, self._prompt_builder().current_state[0])
+            turn_request = merge_pending_into_request(
+                self._pending_request, turn_request, self._prompt_builder().current_state[0]
+            )
         if self._log.stage_entries:
             turn_request = with_current_stage(turn_request, self._log, self._prompt_builder().current_state[0])
         if self._memory_refresher is not None:

@@ -17,7 +17,7 @@ from lamella.core.compaction.summaries import (
 )
 from lamella.core.compaction.summary_checks import find_summary_problem
 from lamella.core.prompt.layers.history import HistoryTurn
-from lamella.core.prompt.layers.model import MEMORY_HEADING, first_changed_fact, fit_fact_to_line, render_memory
+from lamella.core.prompt.layers.model import MEMORY_HEADING, first_changed_fact, normalize_fact_line, render_memory
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 from lamella.errors import InvalidOperationError, LamellaError
@@ -134,12 +134,14 @@ def build_one_line_summary(
     if model_summary is not None and not why:
         signed = f" (summarised by {model_summary.model})" if model_summary.model else ""
         return OneLineSummary(
-            fit_fact_to_line(f"{when}{title}{signed}: {model_summary.text}"), author=model_summary.model or "a model"
+            normalize_fact_line(f"{when}{title}{signed}: {model_summary.text}"), author=model_summary.model or "a model"
         )
     first = " ".join(turns[0].question.text.split())
     cut = first if len(first) <= _MAX_QUESTION_CHARS else f"{first[:_MAX_QUESTION_CHARS].rstrip()} …"
     begins = first.startswith(title.rstrip(" …."))
-    return OneLineSummary(fit_fact_to_line(f"{when}{cut}" if begins else f"{when}{title}: {cut}"), rejection_reason=why)
+    return OneLineSummary(
+        normalize_fact_line(f"{when}{cut}" if begins else f"{when}{title}: {cut}"), rejection_reason=why
+    )
 
 
 def _last_turns(turns: Sequence[HistoryTurn], tokenizer: Tokenizer) -> list[HistoryTurn]:

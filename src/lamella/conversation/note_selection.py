@@ -106,7 +106,7 @@ def group_notes(attached: Sequence[Artifact]) -> dict[str, list[Artifact]]:
         if via is not None and one.policy is not AttachmentPolicy.PIN and parse_via(via) is not None:
             groups.setdefault(via, []).append(one)
     there = {one.id for one in attached}
-    return {via: notes for via, notes in groups.items() if _list_title(via) not in there}
+    return {via: notes for via, notes in groups.items() if _omission_list_title(via) not in there}
 
 
 def _is_unpinned_group_note(note: Artifact, groups: Mapping[str, object]) -> bool:
@@ -150,7 +150,7 @@ def _previous_selection(via: str, notes: Sequence[Artifact], state: PromptState)
 
     A refresh discards the earlier selection.
     """
-    name = _list_title(via)
+    name = _omission_list_title(via)
     entry = state.library.get(name)
     if entry is None or any(note.is_fresh for note in notes):
         return None
@@ -166,7 +166,7 @@ def _previous_selection(via: str, notes: Sequence[Artifact], state: PromptState)
     return [*chosen, entry.artifact]
 
 
-def _list_title(via: str) -> str:
+def _omission_list_title(via: str) -> str:
     kind, name = parse_via(via) or (ArtifactKind.FOLDER, via)
     return make_omission_list(kind, name=name, text="").id
 

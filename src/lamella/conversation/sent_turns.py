@@ -63,7 +63,7 @@ class _Request(NamedTuple):
     unhashed_missing: bool
 
 
-class _ReadTurn(NamedTuple):
+class _TurnWithContents(NamedTuple):
     """A turn with its contents, the events that it was read from, and the hashes of missing contents."""
 
     sources: tuple[object, ...]
@@ -79,7 +79,7 @@ class _CopiedMessage(NamedTuple):
     event_number: int
 
 
-class _Timeline:
+class _RequestTimeline:
     """When each question was open and sent, and which messages are copies.
 
     A version is a number of events. ``heads`` has the last message at each version. ``sent_versions`` has the versions
@@ -137,7 +137,7 @@ class _Timeline:
             end = reply.event_number
             was_called = bool(reply.text or (isinstance(reply.event, ReplyEvent) and reply.event.calls))
         while True:
-            found = self._last_version(question, end, was_called=was_called)
+            found = self._last_request_version(question, end, was_called=was_called)
             if found is not None:
                 return question, found
             number = max((at for at, copied in self.copies.items() if at <= end and question in copied), default=None)
@@ -149,7 +149,7 @@ class _Timeline:
             else:
                 name, question, end = copy
 
-    def _last_version(self, question: str, end: int, *, was_called: bool) -> int | None:
+    def _last_request_version(self, question: str, end: int, *, was_called: bool) -> int | None:
         """Return the last version up to ``end`` at which a question was open, or only those at which it was sent."""
         if was_called:
             return next((at for at in range(end, -1, -1) if self.heads[at] == question), None)
@@ -186,7 +186,7 @@ class _RequestDeriver:
 
     def _restart(self) -> None:
         self._log = EventLog(self._conversation_key)
-        self._turns: dict[tuple[object, ...], _ReadTurn] = {}
+        self._turns: dict[tuple[object, ...], _TurnWithContents] = {}
         # The state before the last derived request: its tokenizer, the turns before it, and the state.
         self._known_state: tuple[str, Sequence[Turn], PromptState] | None = None
 
@@ -241,7 +241,7 @@ class _RequestDeriver:
 
     def _read_turn(
         self, record: TurnRecord, compactions: ActiveCompactions, settings: ConversationSettings
-    ) -> _ReadTurn:
+    ) -> _TurnWithContents:
         """Return a turn with its contents; the same turn is read once."""
         events = compactions.by_next_question.get(record.message.id, ())
         reply = record.reply
@@ -261,7 +261,7 @@ class _RequestDeriver:
             (turn,) = read_turns([record], contents, own, defaults=settings.turn_settings)
             erased = {*record.message.erased, *(reply.erased if reply is not None else ())}
             missing = frozenset(name for name in hashes if name not in contents or name in erased)
-            self._turns[key] = _ReadTurn(sources, turn, missing)
+            self._turns[key] = _TurnWithContents(sources, turn, missing)
         return self._turns[key]
 
 
@@ -323,7 +323,7 @@ def load_sent_turns(
     records = backend.store.load(conversation_key)
     if not records:
         raise conversation_not_found_error(conversation_key)
-    timeline = _Timeline(conversation_key, records)
+    timeline = _RequestTimeline(conversation_key, records)
     if head is not None and head not in timeline.log.nodes:
         raise InvalidOperationError(
             f"{conversation_key} has no message {head!r}.",
@@ -334,7 +334,12 @@ def load_sent_turns(
 
 
 def _iter_branch(
-    backend: Backend, timeline: _Timeline, records: Sequence[EventRecord], *, branch: Sequence[TurnRecord], first: int
+    backend: Backend,
+    timeline: _RequestTimeline,
+    records: Sequence[EventRecord],
+    *,
+    branch: Sequence[TurnRecord],
+    first: int,
 ) -> Iterator[BuiltTurn]:
     deriver = _RequestDeriver(backend, timeline.log.conversation, records)
     tracker = UsageTracker(backend.adapters, keeps_ledger=backend.keeps_ledger)
@@ -350,7 +355,7 @@ def _iter_branch(
 
 
 def _build_sent_turn(
-    timeline: _Timeline,
+    timeline: _RequestTimeline,
     deriver: _RequestDeriver,
     tracker: UsageTracker,
     *,
@@ -395,7 +400,7 @@ def _build_sent_turn(
     )
 
 
-def _list_sent_versions(timeline: _Timeline, question: str, *, start: int, end: int) -> Sequence[int]:
+def _list_sent_versions(timeline: _RequestTimeline, question: str, *, start: int, end: int) -> Sequence[int]:
     """Return the versions at which a question was sent since it was asked or opened again, up to ``end``."""
     opened = [at for at in timeline.opened_versions.get(question, ()) if start < at <= end]
     start = opened[-1] if opened else start
@@ -408,7 +413,7 @@ def _list_sent_versions(timeline: _Timeline, question: str, *, start: int, end: 
 def iter_request_problems(backend: Backend, conversation_key: str) -> Iterator[StoreProblem]:
     """Yield a problem for each stored request whose derived bytes do not have the stored hash."""
     records = backend.store.load(conversation_key)
-    timeline = _Timeline(conversation_key, records)
+    timeline = _RequestTimeline(conversation_key, records)
     deriver = _RequestDeriver(backend, conversation_key, records)
     asked = sorted(
         (number, event) for events in timeline.question_events.values() for number, event in events if event.imprint

@@ -155,7 +155,7 @@ class ModelSummaryFetcher:
         assert model is not None, "whoever asks has looked who would be asked"
         try:
             if own_connections:
-                async with self._pool.lend_context(model, max_answer_tokens=1) as send_context:
+                async with self._pool.open_send_context(model, max_answer_tokens=1) as send_context:
                     await self._fetch_all(
                         batch, _SummaryCall(model=model, send_context=send_context, record_call=record_call)
                     )

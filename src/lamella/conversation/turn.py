@@ -83,7 +83,7 @@ class TurnRequest(Struct, frozen=True, kw_only=True, gc=False):
     rule_changes: RuleChanges | None = None
 
 
-def repeat_turn(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> TurnRequest:
+def request_from_turn(turn: Turn, *, text: str | None, model: str | None, system: Mapping[str, str]) -> TurnRequest:
     """Build the request that repeats a turn under this system prompt, with another text or model if given."""
     return TurnRequest(
         text=turn.typed if text is None else text,

@@ -38,10 +38,10 @@ from lamella.core.prompt.layers.model import MEMORY_HEADING
 from lamella.core.prompt.rules import render_user_rules
 from lamella.core.prompt.state import PromptState
 from lamella.core.prompt.templates import (
-    Expansion,
-    Resolution,
     Template,
+    TemplateExpansion,
     TemplateKind,
+    TemplateResolution,
     expand_instructions,
     expand_typed_text,
     find_matching_notes,
@@ -279,7 +279,7 @@ class AttachmentResolver:
         """Add warnings without duplicates; two folders or tags may omit the same note."""
         self.warnings += [warning for warning in warnings if warning not in self.warnings]
 
-    def resolve_template(self, template: Template) -> Resolution:
+    def resolve_template(self, template: Template) -> TemplateResolution:
         """Return what a template names, from attached or known artifacts or from the vault."""
         match template.kind:
             case TemplateKind.ACTIVE_NOTE:
@@ -293,19 +293,19 @@ class AttachmentResolver:
             case TemplateKind.FOLDER:
                 return self._resolve_folder(template.name)
 
-    def _resolve_active(self) -> Resolution:
+    def _resolve_active(self) -> TemplateResolution:
         active = next(iter(_artifacts_for_template(TemplateKind.ACTIVE_NOTE, self._attached)), None)
         if active is None:
-            return Resolution(reason="no active note is attached.")
-        return Resolution(id=active.id, artifacts=(active,))
+            return TemplateResolution(reason="no active note is attached.")
+        return TemplateResolution(id=active.id, artifacts=(active,))
 
-    def _resolve_selection(self) -> Resolution:
+    def _resolve_selection(self) -> TemplateResolution:
         selected = tuple(_artifacts_for_template(TemplateKind.SELECTION, self._attached))
         if not selected:
-            return Resolution()
-        return Resolution(id='", "'.join(a.id for a in selected), artifacts=selected)
+            return TemplateResolution()
+        return TemplateResolution(id='", "'.join(a.id for a in selected), artifacts=selected)
 
-    def _resolve_note(self, name: str) -> Resolution:
+    def _resolve_note(self, name: str) -> TemplateResolution:
         """Resolve a link: first among this turn's attachments, then in the vault, then among earlier attachments."""
         catalog = self._sources.catalog
         notes = find_matching_notes(name, _artifacts_for_template(TemplateKind.NOTE, self._attached))
@@ -316,14 +316,14 @@ class AttachmentResolver:
             notes = find_matching_notes(name, _artifacts_for_template(TemplateKind.NOTE, self._earlier_artifacts))
         found = list(dict.fromkeys((*(note.id for note in notes), *paths)))
         if not found:
-            return Resolution(reason=f"no note is called {name}.")
+            return TemplateResolution(reason=f"no note is called {name}.")
         if len(found) > 1:
-            return Resolution(
+            return TemplateResolution(
                 reason=f"{len(found)} notes are called {name}: {', '.join(found[:3])}. Name one by its path."
             )
-        return Resolution(id=notes[0].id, artifacts=(notes[0],))
+        return TemplateResolution(id=notes[0].id, artifacts=(notes[0],))
 
-    def _resolve_tags(self, names: str) -> Resolution:
+    def _resolve_tags(self, names: str) -> TemplateResolution:
         tags = [name.strip() for name in names.split(",")]
         catalog = self._sources.catalog
         listed = {tag: catalog.list_notes(ArtifactKind.TAG, tag) for tag in tags} if catalog else {}
@@ -331,22 +331,22 @@ class AttachmentResolver:
         for found in listed.values():
             self._warn_omitted(found)
         if not paths:
-            return Resolution(reason=f"no note carries {names}.")
+            return TemplateResolution(reason=f"no note carries {names}.")
         empty = (tag for tag in tags if not listed[tag].paths)
         self.warnings += [f"No note carries {tag}; nothing was attached for it." for tag in empty]
         notes = tuple(self._read_notes_at(paths, via=f"template:{names}"))
-        return Resolution(id=", ".join(tags), artifacts=notes)
+        return TemplateResolution(id=", ".join(tags), artifacts=notes)
 
-    def _resolve_folder(self, name: str) -> Resolution:
+    def _resolve_folder(self, name: str) -> TemplateResolution:
         catalog = self._sources.catalog
         if catalog is None or not catalog.has_folder(name):
-            return Resolution()
+            return TemplateResolution()
         listed = catalog.list_notes(ArtifactKind.FOLDER, name)
         notes = tuple(self._read_notes_at(listed.paths, via=f"template:{name}"))
         self._warn_omitted(listed)
         if not notes:
-            return Resolution(reason="the folder holds no notes.")
-        return Resolution(id=name, artifacts=notes)
+            return TemplateResolution(reason="the folder holds no notes.")
+        return TemplateResolution(id=name, artifacts=notes)
 
 
 def _artifacts_for_template(template: TemplateKind, artifacts: Iterable[Artifact]) -> list[Artifact]:
@@ -374,7 +374,9 @@ def read_turn(
     attached = resolve_policies(reader.read_attachments(turn_request.attach), turn_request, state)
     expands = "{" in turn_request.text and not turn_request.is_verbatim
     expansion = (
-        expand_typed_text(turn_request.text, reader.resolve_template) if expands else Expansion(text=turn_request.text)
+        expand_typed_text(turn_request.text, reader.resolve_template)
+        if expands
+        else TemplateExpansion(text=turn_request.text)
     )
     rules = (
         merge_rule_changes(turn_request, state)
@@ -477,7 +479,7 @@ def _read_system(
     drawn = (
         expand_instructions(instructions, reader.resolve_template)
         if "{" in instructions
-        else Expansion(text=instructions)
+        else TemplateExpansion(text=instructions)
     )
     system = SystemParts(
         **{**parts, "instructions": drawn.text}, inlined=drawn.artifacts, typed_instructions=instructions

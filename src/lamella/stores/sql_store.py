@@ -47,7 +47,7 @@ from lamella.stores.sql_schema import (
     split_into_chunks,
     summary_from_row,
 )
-from lamella.stores.verification import rebuild_row, verify_conversation, verify_strays, verify_tombstone
+from lamella.stores.verification import rebuild_row, verify_conversation, verify_orphaned_rows, verify_tombstone
 
 
 def delete_conversation(database: Database, transaction: Transaction, conversation_key: str, *, at: str) -> None:
@@ -266,7 +266,7 @@ class SqlStore:
                 names = database.read(
                     lambda transaction: [key for (key,) in transaction.query(_SELECT_KEYS) if is_valid_key(key)]
                 )
-                yield from database.read(verify_strays)
+                yield from database.read(verify_orphaned_rows)
             else:
                 names = [conversation_key]
             for name in names:

@@ -1,6 +1,6 @@
 """Verify a SQL store, and repair what can be rebuilt.
 
-``verify_conversation`` recomputes every hash and reports each difference with its place. ``verify_strays`` finds data
+``verify_conversation`` recomputes every hash and reports each difference with its place. ``verify_orphaned_rows`` finds data
 that belong to no conversation. ``rebuild_row`` rebuilds the row of a conversation from its events, which determine
 everything in it except the name.
 """
@@ -215,7 +215,7 @@ def verify_tombstone(transaction: Transaction, conversation_key: str) -> list[St
     ]
 
 
-def verify_strays(transaction: Transaction) -> list[StoreProblem]:
+def verify_orphaned_rows(transaction: Transaction) -> list[StoreProblem]:
     """Return contents that no conversation uses, rows with invalid keys, and rows of missing conversations."""
     loose = transaction.query(
         "SELECT hash FROM contents WHERE NOT EXISTS (SELECT 1 FROM holdings WHERE holdings.hash = contents.hash)"

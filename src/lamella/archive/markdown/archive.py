@@ -217,7 +217,7 @@ def file_conflict_error(path: Path) -> BadInputError:
     return BadInputError(f"{path} is there and holds something else.", hint="Name another file, or move this one away.")
 
 
-def comparable_name(name: str) -> str:
+def normalize_file_name(name: str) -> str:
     """Return a name in the form in which file systems compare it that ignore case and Unicode composition."""
     # Case folding can produce decomposed characters, so the name is composed again afterwards.
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
@@ -284,7 +284,7 @@ def save_archive(
     """
     with _disk_errors(f"The archive cannot be written to {folder}"):
         make_folder(folder)
-        found = _files_of_conversation(folder, export) if file is None else _named_file(folder / file, export)
+        found = _files_of_conversation(folder, export) if file is None else _existing_named_files(folder / file, export)
         if not found:
             text = encode_text(render_archive(export, sources=sources))
             if file is None:
@@ -308,7 +308,7 @@ def _files_of_conversation(folder: Path, export: ConversationExport) -> list[Pat
     return sorted(found, key=lambda path: path.name != named)
 
 
-def _named_file(path: Path, export: ConversationExport) -> list[Path]:
+def _existing_named_files(path: Path, export: ConversationExport) -> list[Path]:
     """Return the file of a given name as a list, empty if it does not exist; raise if it has something else."""
     if not path.exists():
         return []
@@ -412,10 +412,10 @@ def _has_edits(export: ConversationExport, edited_export: ConversationExport) ->
 
 def _write_first_free(folder: Path, title: str, data: bytes) -> Path:
     """Write a new file under the first free name for a title."""
-    used_names = {comparable_name(path.name) for path in folder.iterdir()}
+    used_names = {normalize_file_name(path.name) for path in folder.iterdir()}
     for number in count(1):
         path = folder / archive_file_name(title, number)
-        if comparable_name(path.name) in used_names:
+        if normalize_file_name(path.name) in used_names:
             continue
         try:
             write_new_file(path, data)

@@ -126,7 +126,7 @@ def extract_blocks(text: str, *, is_answer: bool = False) -> ExtractedBlocks:
         return ExtractedBlocks(typed=text, artifacts=())
     lines = text.split("\n")
     code = [is_code for _, is_code in iter_lines_with_code_flag(text)]
-    ends = _BlockEnds(lines)
+    ends = _BlockScanner(lines)
     typed: list[str] = []
     artifacts: list[Artifact] = []
     unparsed: list[UnparsedBlock] = []
@@ -177,7 +177,7 @@ def _is_tag_alone(match: re.Match[str], line: str) -> bool:
     return not line[match.end() :].strip()
 
 
-class _BlockEnds:
+class _BlockScanner:
     """Finds where each block is closed: the line, and the offset in it.
 
     Nested blocks of the same tag are part of the outer block. All ends are found in one pass, because a search for
@@ -452,7 +452,7 @@ def strip_markers(answer: str) -> tuple[str, Counter[str]]:
     counted: Counter[str] = Counter()
     if _MARKER.search(answer) is None:
         return answer, counted
-    ends = _MarkerEnds(answer)
+    ends = _MarkerScanner(answer)
     kept: list[str] = []
     at = 0
     for mark in _MARKER.finditer(answer):
@@ -464,7 +464,7 @@ def strip_markers(answer: str) -> tuple[str, Counter[str]]:
     return (_join_pieces([*kept, answer[at:]]) if counted else answer), counted
 
 
-class _MarkerEnds:
+class _MarkerScanner:
     """Finds where the markers of a reply end.
 
     All end positions are collected once, because a reply may have as many markers as words.

@@ -194,11 +194,11 @@ def rewrite_records(
     conversation_key: str, records: Iterable[EventRecord], recovery: RecoveredFiles
 ) -> tuple[EventRecord, ...]:
     """Return the events with the current texts of the files."""
-    rewriter = _Rewriter(conversation_key, recovery)
+    rewriter = _RecordRewriter(conversation_key, recovery)
     return tuple(rewriter.rewrite(record) for record in records)
 
 
-class _Rewriter:
+class _RecordRewriter:
     """Builds the old log and the new one side by side. Their active branches match, message by message."""
 
     def __init__(self, conversation_key: str, recovery: RecoveredFiles) -> None:

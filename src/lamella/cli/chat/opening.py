@@ -271,7 +271,7 @@ def open_for_chat(options: ChatOptions, output: "Output") -> Iterator[OpenedConv
     runner_context: RunnerContext | None = None
     usual = _STICKY_SETTINGS if options.sticky_attachments and not services.resolved.is_set("attachments") else {}
     backend = (
-        structs.replace(backend, resolve_settings=partial(_configure, backend.resolve_settings, usual))
+        structs.replace(backend, resolve_settings=partial(_configure_conversation, backend.resolve_settings, usual))
         if usual
         else backend
     )
@@ -308,7 +308,7 @@ def _close_runner_context(context: RunnerContext | None) -> None:
         context.mcp_servers.close()
 
 
-def _configure(
+def _configure_conversation(
     configure: ResolveSettings, defaults: Mapping[str, object], overrides: Mapping[str, object]
 ) -> ConversationSettings:
     """Resolve a conversation's settings; its stored settings override the defaults of the command line."""

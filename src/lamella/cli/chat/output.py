@@ -294,7 +294,7 @@ class MarkdownOutput:
     def _draw(self) -> None:
         self._redraw_timer = None
         if self._live is not None:
-            self._live.update(_TextTail(self._unfinished_text), refresh=True)
+            self._live.update(_LastLinesView(self._unfinished_text), refresh=True)
 
     def _show_status(self, line: str) -> None:
         if self._live is not None and not self._unfinished_text:
@@ -316,7 +316,7 @@ class MarkdownOutput:
             due.cancel()
 
 
-class _TextTail:
+class _LastLinesView:
     """The end of a text, as many lines as fit on the screen."""
 
     def __init__(self, text: str) -> None:

@@ -39,7 +39,7 @@ class _Content(NamedTuple):
     is_opened_by_acknowledgement: bool
 
 
-def order_messages(messages: Sequence[DigestMessage], words: WordLists) -> list[DigestMessage]:
+def rank_messages_for_removal(messages: Sequence[DigestMessage], words: WordLists) -> list[DigestMessage]:
     """Return the messages in the order in which they leave; ``messages`` are in the order in which they were said."""
     seen: set[str] = set()
     scores: dict[str, float] = {}

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from lamella.core.artifacts.blocks import render_list_line
 from lamella.core.compaction.draft import ALL_TURNS, PromptDraft
 from lamella.core.compaction.outlines import may_be_sent_shorter
-from lamella.core.compaction.removal_order import order_messages
+from lamella.core.compaction.removal_order import rank_messages_for_removal
 from lamella.core.log.receipts import CompactionStep, CompactionStepName
 from lamella.core.log.turn import ArtifactForm, HistoryMode
 from lamella.core.prompt.attachments import is_in_working_set, stub_id
@@ -528,7 +528,7 @@ def _drop_digest_messages(draft: PromptDraft) -> CompactionStep | None:
     excerpts = draft.directives.excerpts(whole.values()) if whole else {}
     excess = draft.excess_tokens
     left: dict[str, str] = {}
-    for message in order_messages(every, draft.config.words) if whole else ():
+    for message in rank_messages_for_removal(every, draft.config.words) if whole else ():
         if excess <= 0:
             break
         if message.id not in whole:

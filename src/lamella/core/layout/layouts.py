@@ -26,7 +26,7 @@ from lamella.core.prompt.attachments import (
     drop_from_library,
     is_in_working_set,
 )
-from lamella.core.prompt.cache_history import AttachmentStats, CacheEntry, CacheHistory, age_bucket
+from lamella.core.prompt.cache_history import AttachmentStats, CacheEntry, CacheHistory, age_bucket_index
 from lamella.core.prompt.cutting import has_no_attachments, inline_stub, must_stay_readable
 from lamella.core.prompt.layers.history import history_messages
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, can_shrink, carried_form
@@ -75,7 +75,7 @@ class ReuseProbabilities(NamedTuple):
         """Return whether artifacts attached this many turns ago leave with twice the usual odds."""
         ages = self.cache_history.age_counts
         usual = sum([left for _, left in ages]) / max(1, sum([seen for seen, _ in ages]))
-        seen, left = ages[age_bucket(age)]
+        seen, left = ages[age_bucket_index(age)]
         leaves = (left + _PRIOR_DROP_WEIGHT * usual) / (seen + _PRIOR_DROP_WEIGHT)
         return leaves * (1 - usual) > 2 * usual * (1 - leaves)
 

@@ -26,7 +26,7 @@ from lamella.core.prompt.attachments import (
     detach_from_working_set,
     drop_from_library,
     image_handle_warnings,
-    reduce_stubbed_to_names,
+    replace_stubbed_by_names,
     shrunk_attachment_warnings,
     unsupported_image_warnings,
     update_library,
@@ -122,7 +122,7 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
         triggers=prefix_change_triggers(before, turn),
         warnings=warnings,
         working_set=opened.cache_history.working_set,
-        picture_lines=_make_picture_lines(turn, shown, position=message_position(asked_at), tokenizer=tokenizer),
+        picture_lines=_make_removed_image_lines(turn, shown, position=message_position(asked_at), tokenizer=tokenizer),
         unlisted_attachments=now.unlisted_attachments,
     )
     opened = replace(
@@ -132,7 +132,7 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
     return opened if turn.reply is None else add_reply(opened, turn.reply, reply_id=turn.reply_id)
 
 
-def _make_picture_lines(
+def _make_removed_image_lines(
     turn: Turn, rendered: RenderedAttachments, *, position: str, tokenizer: Tokenizer
 ) -> tuple[PlacedArtifact, ...]:
     """Return the lines that will name the images which the user attached to this turn, once they are not sent any more.
@@ -400,7 +400,7 @@ def _apply_attachments(
         attached, drop_warnings = collect_attachments(turn, state.library)
         warnings += drop_warnings
     if turn.rounds and state.history.stubbed_ids:
-        attached, drop_warnings = reduce_stubbed_to_names(
+        attached, drop_warnings = replace_stubbed_by_names(
             attached, question_id(state.conversation, state.head, turn), state.history.stubbed_ids
         )
         warnings += drop_warnings

@@ -63,7 +63,7 @@ def collect_attachments(turn: Turn, library: Library) -> tuple[tuple[Artifact, .
         known = merged.get(artifact.id) or old
         if known is not None:
             _check_same_recoverability(known, artifact)
-        if old is not None and _is_snapshot(old, artifact):
+        if old is not None and _keeps_snapshot_text(old, artifact):
             if old.hash != artifact.hash:
                 warnings.append(
                     f"{artifact.id} keeps its first text; attach it with policy follow to have the new one."
@@ -82,7 +82,7 @@ def stub_id(question_id: str, artifact_id: str) -> str:
     return f"{_STUB_PREFIX}{question_id}:{artifact_id}"
 
 
-def reduce_stubbed_to_names(
+def replace_stubbed_by_names(
     attached: Sequence[Artifact], question_id: str, stubbed: Set[str]
 ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
     """Return the attachments, with only the name of those that receipts reduced to a line, and a warning."""
@@ -125,7 +125,7 @@ def _check_same_recoverability(one: Artifact, other: Artifact) -> None:
         )
 
 
-def _is_snapshot(known: Artifact, attached: Artifact) -> bool:
+def _keeps_snapshot_text(known: Artifact, attached: Artifact) -> bool:
     return (
         known.policy is AttachmentPolicy.SNAPSHOT
         and attached.policy in (None, AttachmentPolicy.SNAPSHOT)

@@ -164,11 +164,11 @@ def _add_ages(
     # Many artifacts may be attached, but there are few different ages: count them before the loop.
     for more, to in ((seen, stayed), (left, removed)):
         for age, times in Counter(more).items():
-            to[age_bucket(age)] += times
+            to[age_bucket_index(age)] += times
     return tuple([(one + stayed[at], other + removed[at]) for at, (one, other) in enumerate(ages)]) if stayed else ages
 
 
-def age_bucket(age: int) -> int:
+def age_bucket_index(age: int) -> int:
     """Return the index into the age counts for something attached so many turns ago."""
     return min(max(age, 1), AGE_BUCKETS) - 1
 

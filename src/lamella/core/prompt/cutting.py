@@ -210,18 +210,18 @@ def _place_removed(
         old = state.placed.get(name)
         copied = old is not None and any(piece in kept_pieces for piece in old.pieces if not is_list_frame(piece))
         artifact = now.get(name)
-        if artifact is not None and not _is_shown_alike_later(artifact):
+        if artifact is not None and not _is_shown_unchanged_later(artifact):
             # The turn shows it: as an update if an older copy stays above, and otherwise as if it were new.
-            placed[name] = _unplaced(entry.artifact if copied else artifact)
+            placed[name] = _make_unplaced_artifact(entry.artifact if copied else artifact)
         elif artifact is not None:
-            placed[name] = _show_again(
+            placed[name] = _place_again(
                 artifact, ArtifactForm.FULL, has_copy_above=copied, position=position, tokenizer=tokenizer
             )
         elif must_stay_readable(entry, turn_settings, turn_number=state.turn_count) and not (
             entry.is_listed and can_be_listed(entry.artifact)
         ):
             form = _library_form(entry, turn_settings)
-            placed[name] = _show_again(
+            placed[name] = _place_again(
                 entry.artifact, form, has_copy_above=copied, position=position, tokenizer=tokenizer
             )
         else:
@@ -248,7 +248,7 @@ def must_stay_readable(entry: LibraryEntry, turn_settings: TurnSettings, *, turn
     return is_in_working_set(entry, turn_settings, turn_number=turn_number) or not can_shrink(entry.artifact)
 
 
-def _is_shown_alike_later(artifact: Artifact) -> bool:
+def _is_shown_unchanged_later(artifact: Artifact) -> bool:
     """Return whether later turns show an attachment the same way: no active note, outline or summary."""
     return LIBRARY_KIND[artifact.kind] is artifact.kind and not artifact.is_outlined and artifact.condensed is None
 
@@ -261,7 +261,7 @@ def _library_form(entry: LibraryEntry, turn_settings: TurnSettings) -> ArtifactF
     return ArtifactForm.FULL if readable else carried_form(entry, turn_settings)
 
 
-def _show_again(
+def _place_again(
     artifact: Artifact, form: ArtifactForm, *, has_copy_above: bool, position: str, tokenizer: Tokenizer
 ) -> PlacedArtifact:
     if has_copy_above and form is ArtifactForm.FULL:
@@ -273,7 +273,7 @@ def _show_again(
     return replace(shown, segment=replace(shown.segment, place=position))
 
 
-def _unplaced(artifact: Artifact) -> PlacedArtifact:
+def _make_unplaced_artifact(artifact: Artifact) -> PlacedArtifact:
     return make_placed_artifact(artifact, form=ArtifactForm.HANDLE, position=None, pieces=(), tokens=0)
 
 

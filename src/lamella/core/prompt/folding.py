@@ -269,13 +269,15 @@ def hide_old_turns(
                 history=replace(history, hidden_turns=0, first_shown_turn=0, placeholder=None, rules=None),
             )
         )
-    hidden = _hide(state, turn_settings, tokenizer, summary=summary)
+    hidden = _hide_older_turns(state, turn_settings, tokenizer, summary=summary)
     if not turn_settings.hidden_rules:
         return replace(hidden, history=replace(hidden.history, rules=None)) if hidden.history.rules else hidden
     return render_hidden_rules(hidden, tokenizer, cues=turn_settings.cues)
 
 
-def _hide(state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer, *, summary: str | None) -> PromptState:
+def _hide_older_turns(
+    state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer, *, summary: str | None
+) -> PromptState:
     history = state.history
     # Count back from the last turn that was asked: if a compaction removed a turn, no older one becomes visible again.
     first = state.turn_count - (turn_settings.history_turns or SHOWN_TURNS_BY_MODE[turn_settings.history])

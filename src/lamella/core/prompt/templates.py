@@ -37,7 +37,7 @@ class Template(NamedTuple):
     token: str
 
 
-class Resolution(NamedTuple):
+class TemplateResolution(NamedTuple):
     """The result of resolving a template: its id and the artifacts it names.
 
     If ``id`` is None the template names nothing; ``reason`` then gives the reason, if there is one to report.
@@ -48,7 +48,7 @@ class Resolution(NamedTuple):
     reason: str | None = None
 
 
-class Expansion(NamedTuple):
+class TemplateExpansion(NamedTuple):
     """A text after expansion, with the artifacts it names and the warnings."""
 
     text: str
@@ -56,38 +56,38 @@ class Expansion(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-TemplateResolver = Callable[[Template], Resolution]
-_TemplateReplacement = Callable[[Resolution, Sequence[Artifact]], str]
+TemplateResolver = Callable[[Template], TemplateResolution]
+_TemplateReplacement = Callable[[TemplateResolution, Sequence[Artifact]], str]
 
 
-def expand_typed_text(text: str, resolve: TemplateResolver) -> Expansion:
+def expand_typed_text(text: str, resolve: TemplateResolver) -> TemplateExpansion:
     """Expand typed text: each template that resolves becomes its id in quotes, and its artifacts are attached."""
     return _expand(text, resolve, _quote)
 
 
-def expand_instructions(text: str, resolve: TemplateResolver) -> Expansion:
+def expand_instructions(text: str, resolve: TemplateResolver) -> TemplateExpansion:
     """Expand instructions: each template becomes the text of its notes, each note once; ``{}`` stays literal."""
     return _expand(text, resolve, _inline, skip=TemplateKind.SELECTION)
 
 
-def _quote(resolved: Resolution, _new: Sequence[Artifact] = ()) -> str:
+def _quote(resolved: TemplateResolution, _new: Sequence[Artifact] = ()) -> str:
     return f'"{resolved.id}"'
 
 
-def _inline(resolved: Resolution, new: Sequence[Artifact]) -> str:
+def _inline(resolved: TemplateResolution, new: Sequence[Artifact]) -> str:
     blocks = (render_block(artifact, kind=LIBRARY_KIND[artifact.kind]) for artifact in new)
     return "".join(blocks).removesuffix("\n") if new else _quote(resolved)
 
 
 def _expand(
     text: str, resolve: TemplateResolver, replace: _TemplateReplacement, *, skip: TemplateKind | None = None
-) -> Expansion:
+) -> TemplateExpansion:
     found: dict[str, Artifact] = {}
     warnings: list[str] = []
 
     def put(match: re.Match[str]) -> str:
         template = _parse_template(match)
-        resolved = Resolution() if template.kind is skip or _is_blank_template(template) else resolve(template)
+        resolved = TemplateResolution() if template.kind is skip or _is_blank_template(template) else resolve(template)
         if resolved.reason is not None:
             warnings.append(f"{template.token} was left as typed: {resolved.reason}")
         if resolved.id is None:
@@ -97,7 +97,7 @@ def _expand(
         return replace(resolved, new)
 
     expanded = _BRACES.sub(put, text)
-    return Expansion(text=expanded, artifacts=tuple(found.values()), warnings=tuple(warnings))
+    return TemplateExpansion(text=expanded, artifacts=tuple(found.values()), warnings=tuple(warnings))
 
 
 def _is_blank_template(template: Template) -> bool:

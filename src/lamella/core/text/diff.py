@@ -180,7 +180,7 @@ def diff_excerpt(old: str, new: str) -> tuple[str, str]:
     around = CONTEXT_CHARS
     while around <= _MAX_CONTEXT_CHARS:
         windows = _context_windows(changes, around, len(old))
-        if all(not start or end == len(old) or occurs_once(old, start, end) for start, end, _, _ in windows):
+        if all(not start or end == len(old) or span_occurs_once(old, start, end) for start, end, _, _ in windows):
             return _render_windows(old, new, windows, with_counts=False)
         around *= 4
     return _render_windows(old, new, _context_windows(changes, CONTEXT_CHARS, len(old)), with_counts=True)
@@ -222,7 +222,7 @@ def _context_windows(changes: Sequence[ChangeSpan], context_chars: int, length: 
     return windows
 
 
-def occurs_once(line: str, start: int, end: int) -> bool:
+def span_occurs_once(line: str, start: int, end: int) -> bool:
     """Return whether a piece of a line occurs only once in it, so that it identifies its position."""
     piece = line[start:end]
     return line.find(piece) == start and line.find(piece, start + 1) < 0
@@ -335,7 +335,7 @@ def _cut_common_ends(removed: Sequence[str], added: Sequence[str]) -> tuple[Sequ
     around = CONTEXT_CHARS
     while True:
         start, end = max(0, head - around), max(0, tail - around)
-        if len(removed) > 1 or not (start and end) or occurs_once(removed[0], start, len(removed[0]) - end):
+        if len(removed) > 1 or not (start and end) or span_occurs_once(removed[0], start, len(removed[0]) - end):
             return _cut_lines(removed, start, end), _cut_lines(added, start, end)
         around *= 4
 

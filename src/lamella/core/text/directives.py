@@ -1,7 +1,7 @@
 """Directives: sentences in which the user says how the model should behave from now on.
 
 ``find_directives`` finds them in the messages of a conversation, with the sentences that take an earlier one back.
-``own_passages`` leaves out what the user only passed on: code, quotations, forwarded mails, chat logs and pasted texts.
+``passages_written_by_user`` leaves out what the user only passed on: code, quotations, forwarded mails, chat logs and pasted texts.
 
 Both work by closed word lists, which a user can extend. A directive found here gets no authority by it: it only stays
 longer in the prompt, word for word, with the number of its message.
@@ -177,7 +177,7 @@ def find_directives(texts: Mapping[str, str], words: WordLists) -> dict[str, tup
 
 def _detect(sentence: str, cues: _Cues) -> str | None:
     """Return the sentence if it is a directive; of a very long one, the clauses from its cue on."""
-    own = _own_words(sentence)
+    own = _words_written_by_user(sentence)
     if _is_question(sentence) or cues.speech.search(own):
         return None
     at = _find_cue(cues.reports.blank_out(own), cues)
@@ -218,7 +218,7 @@ def _detect_withdrawal(sentence: str, cues: _Cues, topics: Sequence[frozenset[st
     """Return the sentence if it takes back or changes an earlier directive."""
     if not topics or _is_question(sentence):
         return None
-    own = _own_words(sentence)
+    own = _words_written_by_user(sentence)
     if cues.withdrawals.search(own) is None:
         topic = _topic(own, cues)
         if cues.changes.search(own) is None or all(topic.isdisjoint(earlier) for earlier in topics):
@@ -242,7 +242,7 @@ def _topic(sentence: str, cues: _Cues) -> frozenset[str]:
     return frozenset(spaced | {run[at : at + 2] for run in runs for at in range(len(run) - 1)} - cues.common)
 
 
-def _own_words(sentence: str) -> str:
+def _words_written_by_user(sentence: str) -> str:
     """Return the sentence with straight apostrophes, in which quotations are blank; positions stay the same."""
     own = _straighten(sentence)
     for start, end in quote_spans(sentence):
@@ -265,18 +265,18 @@ def _cut_to_clauses(sentence: str, at: int) -> str | None:
 # The user's own words.
 
 
-def own_passages(text: str, words: WordLists) -> str:
+def passages_written_by_user(text: str, words: WordLists) -> str:
     """Return a message without the lines that the user only passed on; those are empty in the result."""
-    return "\n".join(_own_lines(text, _compile(words)))
+    return "\n".join(_lines_written_by_user(text, _compile(words)))
 
 
-def _own_lines(text: str, cues: _Cues) -> list[str]:
+def _lines_written_by_user(text: str, cues: _Cues) -> list[str]:
     lines = ["" if is_code or _QUOTE_LINE.match(line) else line for line, is_code in iter_lines_with_code_flag(text)]
     starts = [at for at in (_find_paste_start(lines, cues), _find_document_start(lines, cues)) if at is not None]
     if starts:
         lines = _keep_introduction(lines, min(starts), cues)
     lines = _drop_text_above(lines, cues)
-    if _is_letter(lines, cues):
+    if _is_pasted_letter(lines, cues):
         return [""] * len(lines)
     if len(text) > _LONG_MESSAGE_CHARS:
         lines = _keep_short_ends(lines)
@@ -344,7 +344,7 @@ def _drop_text_above(lines: Sequence[str], cues: _Cues) -> list[str]:
     return [*[""] * end, *lines[end:]]
 
 
-def _is_letter(lines: Sequence[str], cues: _Cues) -> bool:
+def _is_pasted_letter(lines: Sequence[str], cues: _Cues) -> bool:
     """Return whether the lines begin like a letter and end like one."""
     filled = [line.strip() for line in lines if line.strip()]
     if len(filled) < 2 or not cues.greetings.match(_straighten(filled[0])):
@@ -371,7 +371,7 @@ def _is_short(paragraph: Sequence[int], lines: Sequence[str]) -> bool:
 
 def _iter_own_sentences(text: str, cues: _Cues) -> Iterator[tuple[str, str]]:
     """Yield the user's own sentences without list markup, each with the list that follows it."""
-    lines = _own_lines(text, cues)
+    lines = _lines_written_by_user(text, cues)
     for at, line in enumerate(lines):
         bare = _LIST_MARKUP.sub("", line, count=1).strip()
         if not bare:
@@ -379,10 +379,10 @@ def _iter_own_sentences(text: str, cues: _Cues) -> Iterator[tuple[str, str]]:
         sentences = [sentence.strip() for sentence in _SENTENCE_ENDS.split(bare)]
         sentences = [sentence for sentence in sentences if sentence]
         yield from ((sentence, "") for sentence in sentences[:-1])
-        yield sentences[-1], _list_after(lines, at)
+        yield sentences[-1], _following_list(lines, at)
 
 
-def _list_after(lines: Sequence[str], at: int) -> str:
+def _following_list(lines: Sequence[str], at: int) -> str:
     """Return the list items directly after a line, as they stand, as many as fit."""
     end = at + 1
     while end < len(lines) and _LIST_MARKUP.match(lines[end]) and sum(map(len, lines[at:end])) < _MAX_CHARS:
@@ -401,26 +401,26 @@ def _compile(words: WordLists) -> _Cues:
     return _Cues(
         anywhere=_Phrases(words.directive_cues),
         openings=_Phrases(words.directive_openings),
-        endings=_any_of(words.directive_endings, ends=True),
+        endings=_alternatives_pattern(words.directive_endings, ends=True),
         frequency=_Phrases(words.frequency_words),
         orders=_Phrases(words.order_openings),
         order_subjects=_Phrases(words.order_subjects),
-        report_subjects=_any_of(words.report_subjects, before=True),
+        report_subjects=_alternatives_pattern(words.report_subjects, before=True),
         reports=_Phrases(words.reports),
         speech=_Phrases(words.speech_reports),
         withdrawals=_Phrases(words.withdrawals),
         changes=_Phrases(words.change_words),
         introductions=_Phrases(words.paste_introductions),
-        headers=_any_of(words.mail_headers, header=True),
-        greetings=_any_of(words.greetings),
-        closings=_any_of(words.closings),
-        documents=_any_of(words.document_words),
+        headers=_alternatives_pattern(words.mail_headers, header=True),
+        greetings=_alternatives_pattern(words.greetings),
+        closings=_alternatives_pattern(words.closings),
+        documents=_alternatives_pattern(words.document_words),
         common=frozenset(words.common_words),
         any_cue=_Phrases([phrase for phrases in cue_lists for phrase in phrases]),
     )
 
 
-def _any_of(
+def _alternatives_pattern(
     phrases: Iterable[str], *, ends: bool = False, before: bool = False, header: bool = False
 ) -> re.Pattern[str]:
     """Return a pattern for any of the phrases: at the end of a sentence, at the end of a text, or as a header line."""

@@ -118,7 +118,7 @@ _LATER_VALUE_PATTERNS = (
 
 
 @cache
-def value_pattern(*, legacy: bool = False) -> re.Pattern[str]:
+def exact_value_pattern(*, legacy: bool = False) -> re.Pattern[str]:
     """Return the pattern of all exact values; ``legacy`` leaves out those added later.
 
     Compiling takes 25 ms (2026-11-17), and most commands need no values, so it is compiled on first use.
@@ -208,7 +208,7 @@ def extract_exact_tokens(text: str, *, legacy: bool = False) -> tuple[str, ...]:
     They are ordered by first appearance, without duplicates. ``legacy`` applies the older rules, which had no ids with
     a single letter and no two-digit numbers.
     """
-    found = [match.span() for match in value_pattern(legacy=legacy).finditer(text)]
+    found = [match.span() for match in exact_value_pattern(legacy=legacy).finditer(text)]
     found += [_url_span(match) for match in URL.finditer(text)]
     # Nearly every sentence ends with a full stop, which the pattern accepts. Only runs with more than that are checked.
     runs = [

@@ -114,7 +114,7 @@ async def read_response(response_id: str, request: Request, caller: ReadCaller) 
     found = await service.run(lambda: service.responses.find(caller.owner, response_id))
     if found is not None:
         return JSONResponse(found.body)
-    upstream = await _keeper_of(service, caller, response_id)
+    upstream = await _upstream_of_response(service, caller, response_id)
     return await _pass_on(service, request, upstream, f"/responses/{response_id}", None, method="GET")
 
 
@@ -130,7 +130,7 @@ async def delete_response(response_id: str, request: Request, caller: ChatCaller
     if await service.run(lambda: service.responses.find(caller.owner, response_id)) is not None:
         await service.run(lambda: service.responses.delete(caller.owner, response_id))
         return JSONResponse({"id": response_id, "object": "response", "deleted": True})
-    upstream = await _keeper_of(service, caller, response_id)
+    upstream = await _upstream_of_response(service, caller, response_id)
     return await _pass_on(service, request, upstream, f"/responses/{response_id}", None, method="DELETE")
 
 
@@ -150,7 +150,7 @@ async def create_embeddings(request: Request, caller: ChatCaller) -> Response:
     return await _pass_on(service, request, upstream, "/embeddings", data if own == named else _with_model(data, own))
 
 
-async def _keeper_of(service: CompatService, caller: Caller, response_id: str) -> Upstream:
+async def _upstream_of_response(service: CompatService, caller: Caller, response_id: str) -> Upstream:
     """Return the upstream that may have a response, if it belongs to the caller."""
     upstream = service.find_upstream(caller, "", [])
     has_responses = upstream.endpoint is not None and Wire.RESPONSES in upstream.endpoint.wires

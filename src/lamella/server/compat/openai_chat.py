@@ -310,7 +310,7 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage) -> Iterato
         for one in results:
             pictures = [_build_part(part) for part in one.parts if not isinstance(part, TextPart)]
             if pictures:
-                yield {"role": "user", "content": [{"type": "text", "text": picture_label(one.call_id)}, *pictures]}
+                yield {"role": "user", "content": [{"type": "text", "text": image_label(one.call_id)}, *pictures]}
         return
     if any(isinstance(part, ReasoningPart) for part in message.parts):
         request.leave_out("reasoning")
@@ -327,7 +327,7 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage) -> Iterato
         yield built
 
 
-def picture_label(call_id: str) -> str:
+def image_label(call_id: str) -> str:
     """Return the line in front of pictures that belong to the result of a call."""
     return f"[Pictures of the result of call {call_id}]"
 

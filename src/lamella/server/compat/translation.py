@@ -78,7 +78,7 @@ def check_body(request: ClientRequest, wire: Wire, body: Json) -> bool:
     expanded = {**body, name: expand_messages(wire, deepcopy(body[name]))}
     if expanded[name] is None:
         return False
-    labels = _picture_labels(request) if wire is Wire.CHAT else []
+    labels = _image_labels(request) if wire is Wire.CHAT else []
     return _have_same_texts(_client_texts(request), FORMATS[wire].collect_texts(expanded), allowed=labels)
 
 
@@ -97,13 +97,13 @@ def _client_texts(request: ClientRequest) -> list[str]:
     return FORMATS[request.wire].collect_texts(request.body)
 
 
-def _picture_labels(request: ClientRequest) -> list[str]:
+def _image_labels(request: ClientRequest) -> list[str]:
     messages = FORMATS[request.wire].parse(request.body).messages
     results = [part for one in messages for part in one.parts if isinstance(part, ResultPart)]
-    return [openai_chat.picture_label(one.call_id) for one in results if _has_pictures(one)]
+    return [openai_chat.image_label(one.call_id) for one in results if _has_images(one)]
 
 
-def _has_pictures(result: ResultPart) -> bool:
+def _has_images(result: ResultPart) -> bool:
     return any(not isinstance(part, TextPart) for part in result.parts)
 
 

@@ -174,16 +174,24 @@ def _has_version(own: Mapping[str, str], headers: Mapping[str, str]) -> bool:
 
 def select_request_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of a client that an upstream may see; its key is none of them."""
-    return {name: value for name, value in headers.items() if _passes(name, _REQUEST_HEADERS, _REQUEST_HEADER_PREFIXES)}
+    return {
+        name: value
+        for name, value in headers.items()
+        if _is_forwarded(name, _REQUEST_HEADERS, _REQUEST_HEADER_PREFIXES)
+    }
 
 
 def select_response_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of an upstream that a client gets."""
     named = {name.lower(): value for name, value in headers.items()}
-    return {name: value for name, value in named.items() if _passes(name, _RESPONSE_HEADERS, _RESPONSE_HEADER_PREFIXES)}
+    return {
+        name: value
+        for name, value in named.items()
+        if _is_forwarded(name, _RESPONSE_HEADERS, _RESPONSE_HEADER_PREFIXES)
+    }
 
 
-def _passes(name: str, names: tuple[str, ...], prefixes: tuple[str, ...]) -> bool:
+def _is_forwarded(name: str, names: tuple[str, ...], prefixes: tuple[str, ...]) -> bool:
     return name in names or name.startswith(prefixes)
 
 

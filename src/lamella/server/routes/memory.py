@@ -59,7 +59,7 @@ def remove_fact(*, fact: _FactSelector, state: StateDep, caller: ChatCaller) -> 
 
 
 @router.get(_CONVERSATION_MEMORY_PATH, summary="The memory in a prompt")
-def read_held(*, conversation: str, state: StateDep, caller: ReadCaller) -> ConversationMemoryJson:
+def read_conversation_memory(*, conversation: str, state: StateDep, caller: ReadCaller) -> ConversationMemoryJson:
     """Return the memory in the prompt of a conversation; on request, update it with what changed."""
     chat = state.open_conversation(caller, conversation)
     return ConversationMemoryJson(conversation=chat.id, text=chat.memory)

@@ -9,7 +9,7 @@ from lamella.conversation.commands import (
     NO_PENDING_COMMANDS,
     describe_pending,
     is_empty_command,
-    merge_pending,
+    merge_pending_into_request,
     merge_requests,
     overridden_command_warnings,
 )
@@ -87,7 +87,7 @@ def test_cancelled_command_warns() -> None:
 
 
 def test_question_includes_pending_commands_and_warns_of_missing_pin() -> None:
-    turn_request = merge_pending(
+    turn_request = merge_pending_into_request(
         join(ATTACH, TurnRequest(text="", pin=("gone",))), TurnRequest(text="Hm?"), PromptState(conversation="c")
     )
     assert (turn_request.text, does(turn_request)) == ("Hm?", (["a.md"], (), (), (), ()))

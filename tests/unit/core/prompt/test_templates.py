@@ -5,9 +5,9 @@ import pytest
 from lamella.core.artifacts.kinds import make_artifact
 from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource
 from lamella.core.prompt.templates import (
-    Resolution,
     Template,
     TemplateKind,
+    TemplateResolution,
     expand_instructions,
     expand_typed_text,
     find_matching_notes,
@@ -18,9 +18,9 @@ def find_templates(text: str) -> tuple[Template, ...]:
     """Everything in a text that is asked for."""
     found: list[Template] = []
 
-    def note_down(template: Template) -> Resolution:
+    def note_down(template: Template) -> TemplateResolution:
         found.append(template)
-        return Resolution()
+        return TemplateResolution()
 
     expand_typed_text(text, note_down)
     return tuple(found)
@@ -60,7 +60,7 @@ def test_of_nested_braces_only_the_inner_pair_can_be_a_template() -> None:
 
 def test_template_becomes_quoted_id_and_attaches_note() -> None:
     expanded = expand_typed_text(
-        "Sum up {[[a]]}!", lambda _: Resolution(id="docs/a.md", artifacts=(note("docs/a.md"),))
+        "Sum up {[[a]]}!", lambda _: TemplateResolution(id="docs/a.md", artifacts=(note("docs/a.md"),))
     )
     assert expanded.text == 'Sum up "docs/a.md"!'
     assert [artifact.id for artifact in expanded.artifacts] == ["docs/a.md"]
@@ -68,7 +68,8 @@ def test_template_becomes_quoted_id_and_attaches_note() -> None:
 
 def test_unresolved_template_is_literal_with_warning() -> None:
     expanded = expand_typed_text(
-        "f = {x} {[[y]]}", lambda t: Resolution(reason="no such note.") if "[[" in t.token else Resolution()
+        "f = {x} {[[y]]}",
+        lambda t: TemplateResolution(reason="no such note.") if "[[" in t.token else TemplateResolution(),
     )
     assert expanded.text == "f = {x} {[[y]]}"
     assert expanded.warnings == ("{[[y]]} was left as typed: no such note.",)
@@ -77,22 +78,28 @@ def test_unresolved_template_is_literal_with_warning() -> None:
 
 def test_blank_braces_are_not_resolved() -> None:
     typed = "f() { } {.} {./} { .. }"
-    assert expand_typed_text(typed, lambda _: Resolution(id="the whole vault")).text == typed
+    assert expand_typed_text(typed, lambda _: TemplateResolution(id="the whole vault")).text == typed
 
 
 def test_token_used_twice_attaches_once() -> None:
-    expanded = expand_typed_text("{[[a]]} and {[[a]]}", lambda _: Resolution(id="a.md", artifacts=(note("a.md"),)))
+    expanded = expand_typed_text(
+        "{[[a]]} and {[[a]]}", lambda _: TemplateResolution(id="a.md", artifacts=(note("a.md"),))
+    )
     assert expanded.text == '"a.md" and "a.md"'
     assert len(expanded.artifacts) == 1
 
 
 def test_id_that_looks_like_a_template_is_not_expanded_again() -> None:
-    expanded = expand_typed_text("{[[a]]}", lambda _: Resolution(id="{[[a]]}.md", artifacts=(note("{[[a]]}.md"),)))
+    expanded = expand_typed_text(
+        "{[[a]]}", lambda _: TemplateResolution(id="{[[a]]}.md", artifacts=(note("{[[a]]}.md"),))
+    )
     assert expanded.text == '"{[[a]]}.md"'
 
 
 def test_in_instructions_the_text_is_drawn_in() -> None:
-    expanded = expand_instructions("Follow {[[a]]} always.", lambda _: Resolution(id="a.md", artifacts=(note("a.md"),)))
+    expanded = expand_instructions(
+        "Follow {[[a]]} always.", lambda _: TemplateResolution(id="a.md", artifacts=(note("a.md"),))
+    )
     assert expanded.text == (
         "Follow <note_context>\n<title>a</title>\n<path>a.md</path>\n<content>\ntext of a.md\n</content>\n"
         "</note_context> always."
@@ -100,7 +107,9 @@ def test_in_instructions_the_text_is_drawn_in() -> None:
 
 
 def test_in_instructions_an_empty_pair_of_braces_is_literal() -> None:
-    expanded = expand_instructions("Answer with {}.", lambda _: Resolution(id="a.md", artifacts=(note("a.md"),)))
+    expanded = expand_instructions(
+        "Answer with {}.", lambda _: TemplateResolution(id="a.md", artifacts=(note("a.md"),))
+    )
     assert (expanded.text, expanded.artifacts) == ("Answer with {}.", ())
 
 

@@ -155,7 +155,7 @@ _ZERO_WIDTH_JOINERS = "\u200c\u200d"
 _MAX_SHOWN_CHARS = 60
 
 
-def fit_fact_to_line(text: str) -> str:
+def normalize_fact_line(text: str) -> str:
     """Return a text as one line without control characters, cut with an ellipsis if it is too long."""
     line = " ".join("".join(_clean_character(character) for character in text).split())
     return line if len(line) <= MAX_FACT_CHARS else f"{line[: MAX_FACT_CHARS - 2].rstrip()} …"
@@ -182,7 +182,7 @@ def render_memory(
     blocks = [MEMORY_HEADING, _MEMORY_NOTICE]
     for title, lines in groups:
         shown, remaining = _select_lines_that_fit(
-            [f"{_BULLET}{fit_fact_to_line(line)}" for line in lines], count=count, max_tokens=remaining
+            [f"{_BULLET}{normalize_fact_line(line)}" for line in lines], count=count, max_tokens=remaining
         )
         left = len(lines) - len(shown)
         note = (

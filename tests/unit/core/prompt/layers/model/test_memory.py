@@ -8,7 +8,7 @@ from lamella.core.prompt.layers.model import (
     MAX_FACT_CHARS,
     MEMORY_HEADING,
     first_changed_fact,
-    fit_fact_to_line,
+    normalize_fact_line,
     render_memory,
 )
 
@@ -62,11 +62,11 @@ def test_fact_cannot_end_its_block(lines: list[str], limit: int) -> None:
     ],
 )
 def test_fact_is_one_line_without_control_characters(text: str, line: str) -> None:
-    assert fit_fact_to_line(text) == line
+    assert normalize_fact_line(text) == line
 
 
 def test_long_fact_is_cut_with_ellipsis() -> None:
-    cut = fit_fact_to_line("x" * 2_000)
+    cut = normalize_fact_line("x" * 2_000)
     assert len(cut) == MAX_FACT_CHARS
     assert cut.endswith(" …")
 
