@@ -73,7 +73,7 @@ def test_chat_fields_reach_anthropic() -> None:
         128_000,
     )
     assert sent["output_config"] == {"effort": "high", "format": {"type": "json_schema", "schema": SCHEMA}}
-    assert note == "unused: user, prompt_cache_key, seed"
+    assert note == "unused: user, prompt_cache_key, store, seed"
 
 
 @pytest.mark.parametrize("kind", ["openai", "compatible"])
@@ -108,7 +108,7 @@ def test_anthropic_fields_reach_openai(kind: str) -> None:
         context_management={"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]},
     )
     sent, note = translate(kind, "messages", body)
-    assert note == "unused: metadata, context_management"
+    assert note == "unused: cache_control, metadata, context_management"
     assert (sent["tool_choice"], sent["parallel_tool_calls"]) == ("required", False)
     if kind == "openai":
         assert [one.get("role") or one["type"] for one in sent["input"]] == [

@@ -28,6 +28,7 @@ from lamella.server.compat.neutral import (
     TextPart,
     ToolSpec,
     check_fields,
+    check_part,
     is_empty,
     pack_reasoning,
     parse_object,
@@ -52,7 +53,8 @@ _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _EFFORT_NAMES = {"minimal": "low", "none": "none"}
 # Thinking budgets in tokens up to which an effort is meant.
 _LOW_BUDGET, _MEDIUM_BUDGET = 2_048, 8_192
-_TEXT_FORMAT = "text/plain"
+# Blocks of a tool's result that other APIs do not have. They are sent as their JSON.
+_JSON_BLOCKS = ("tool_reference", "browser_state")
 
 
 def parse(body: Mapping[str, Any]) -> NeutralRequest:
@@ -72,7 +74,7 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
     request.unused += check_fields(body, _KNOWN, unused=_UNUSED)
     system = body.get("system")
     if not is_empty(system):
-        request.messages.append(NeutralMessage("system", tuple(_text_parts(system, "system"))))
+        request.messages.append(NeutralMessage("system", tuple(_text_parts(request, system, "system")), "system"))
     for place, message in enumerate(body["messages"]):
         request.messages += _parse_message(request, message, f"messages.{place}")
     _parse_tools(request, body)
@@ -82,24 +84,27 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
     return request
 
 
-def _text_parts(content: object, param: str) -> list[TextPart]:
+def _text_parts(request: NeutralRequest, content: object, param: str) -> list[TextPart]:
     if isinstance(content, str):
         return [TextPart(content)] if content else []
     blocks = require(content, list, param)
-    return [_text_block(block, f"{param}.{place}") for place, block in enumerate(blocks)]
+    return [_text_block(request, block, f"{param}.{place}") for place, block in enumerate(blocks)]
 
 
-def _text_block(block: object, param: str) -> TextPart:
-    if require(block, dict, param).get("type") != "text":
-        raise unsupported_value(f"{param}.type", block.get("type"))  # type: ignore[attr-defined]
-    return TextPart(require(block.get("text"), str, f"{param}.text"))  # type: ignore[attr-defined]
+def _text_block(request: NeutralRequest, value: object, param: str) -> TextPart:
+    block: Json = require(value, dict, param)
+    if block.get("type") != "text":
+        raise unsupported_value(f"{param}.type", block.get("type"))
+    check_part(request, block, param, ("type", "text"), unused=("cache_control", "citations"))
+    return TextPart(require(block.get("text"), str, f"{param}.text"))
 
 
 def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterator[NeutralMessage]:
     role = message.get("role")
     content = message.get("content")
+    check_part(request, message, param, ("role", "content"))
     if role == "system":
-        yield NeutralMessage("system", tuple(_text_parts(content, f"{param}.content")))
+        yield NeutralMessage("system", tuple(_text_parts(request, content, f"{param}.content")), param)
         return
     if role not in ("user", "assistant"):
         raise unsupported_value(f"{param}.role", role)
@@ -107,43 +112,73 @@ def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterat
     parts: list[Part] = []
     results: list[Part] = []
     for place, block in enumerate(require(blocks, list, f"{param}.content")):
-        part = _parse_block(request, require(block, dict, f"{param}.content.{place}"), f"{param}.content.{place}")
-        (results if isinstance(part, ResultPart) else parts).append(part)
+        for part in _parse_block(request, require(block, dict, f"{param}.content.{place}"), f"{param}.content.{place}"):
+            (results if isinstance(part, ResultPart) else parts).append(part)
     if results:
-        yield NeutralMessage("tool", tuple(results))
+        yield NeutralMessage("tool", tuple(results), param)
     if parts or not results:
-        yield NeutralMessage(role, tuple(parts))
+        yield NeutralMessage(role, tuple(parts), param)
 
 
-def _parse_block(request: NeutralRequest, block: Json, param: str) -> Part:
+def _parse_block(request: NeutralRequest, block: Json, param: str) -> Iterator[Part]:
     match block.get("type"):
-        case "text":
-            return TextPart(require(block.get("text"), str, f"{param}.text"))
-        case "image":
-            return _parse_image(block, param)
-        case "document":
-            return _parse_document(block, param)
         case "thinking":
-            return unpack_reasoning(block.get("signature"))
+            yield unpack_reasoning(block.get("signature"))
         case "redacted_thinking":
-            return ReasoningPart(None, None)
+            yield ReasoningPart(None, None)
         case "tool_use":
+            check_part(
+                request, block, param, ("type", "id", "name", "input"), unused=("cache_control", "caller", "citations")
+            )
             arguments = to_json_text(require(block.get("input"), dict, f"{param}.input"))
             name = require(block.get("name"), str, f"{param}.name")
-            return CallPart(require(block.get("id"), str, f"{param}.id"), name, arguments)
+            yield CallPart(require(block.get("id"), str, f"{param}.id"), name, arguments)
         case "tool_result":
+            known = ("type", "tool_use_id", "content", "is_error")
+            check_part(request, block, param, known, unused=("cache_control",))
             content = block.get("content")
             inner = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
             parts = [
-                _parse_block(request, require(one, dict, f"{param}.content.{place}"), f"{param}.content.{place}")
+                part
                 for place, one in enumerate(require(inner, list, f"{param}.content"))
+                for part in _parse_shown(
+                    request, require(one, dict, f"{param}.content.{place}"), f"{param}.content.{place}"
+                )
             ]
             call = require(block.get("tool_use_id"), str, f"{param}.tool_use_id")
-            kept = tuple(one for one in parts if isinstance(one, TextPart | ImagePart | FilePart))
-            if len(kept) < len(parts):
-                raise unsupported_value(f"{param}.content", "this block")
-            return ResultPart(call, kept, block.get("is_error") is True)
-    raise unsupported_value(f"{param}.type", block.get("type"))
+            yield ResultPart(call, tuple(parts), block.get("is_error") is True)
+        case _:
+            yield from _parse_shown(request, block, param)
+
+
+def _parse_shown(request: NeutralRequest, block: Json, param: str) -> Iterator[TextPart | ImagePart | FilePart]:
+    """Yield the parts of a block that a user or a tool shows the model."""
+    match block.get("type"):
+        case "text":
+            yield _text_block(request, block, param)
+        case "image":
+            check_part(request, block, param, ("type", "source"), unused=("cache_control",))
+            yield _parse_image(block, param)
+        case "document":
+            yield from _parse_document(request, block, param)
+        case "search_result":
+            known = ("type", "title", "source", "content")
+            check_part(request, block, param, known, unused=("cache_control", "citations"))
+            for place, one in enumerate(require(block.get("content"), list, f"{param}.content")):
+                _text_block(request, one, f"{param}.content.{place}")
+            yield from map(TextPart, _search_result_texts(block))
+        case kind if kind in _JSON_BLOCKS:
+            yield TextPart(_block_json(block))
+        case kind:
+            raise unsupported_value(f"{param}.type", kind)
+
+
+def _search_result_texts(block: Json) -> list[str]:
+    return [*_texts_in(block.get("title")), *_texts_in(block.get("source")), *_texts_in(block.get("content"))]
+
+
+def _block_json(block: Json) -> str:
+    return to_json_text({name: value for name, value in block.items() if name != "cache_control"})
 
 
 def _parse_image(block: Json, param: str) -> ImagePart:
@@ -157,20 +192,39 @@ def _parse_image(block: Json, param: str) -> ImagePart:
     raise unsupported_value(f"{param}.source.type", source.get("type"))
 
 
-def _parse_document(block: Json, param: str) -> Part:
+def _parse_document(request: NeutralRequest, block: Json, param: str) -> Iterator[TextPart | ImagePart | FilePart]:
     source = require(block.get("source"), dict, f"{param}.source")
     name = str(block.get("title") or "")
-    match source.get("type"):
+    kind = source.get("type")
+    is_text = kind in ("text", "content")
+    if block.get("citations") != {"enabled": False}:
+        check_part(
+            request, block, param, ("type", "source", "title", "cache_control", *(("context",) if is_text else ()))
+        )
+    check_part(request, {"cache_control": block.get("cache_control")}, param, (), unused=("cache_control",))
+    if is_text:
+        # The other APIs have no titles of texts, so the title is a text of its own.
+        yield from map(TextPart, _document_head(block))
+    match kind:
         case "base64":
             media = require(source.get("media_type"), str, f"{param}.source.media_type")
-            return FilePart(media, require(source.get("data"), str, f"{param}.source.data"), name=name)
+            yield FilePart(media, require(source.get("data"), str, f"{param}.source.data"), name=name)
         case "text":
-            return TextPart(require(source.get("data"), str, f"{param}.source.data"))
+            yield TextPart(require(source.get("data"), str, f"{param}.source.data"))
         case "url":
-            return FilePart(url=require(source.get("url"), str, f"{param}.source.url"), name=name)
+            yield FilePart(url=require(source.get("url"), str, f"{param}.source.url"), name=name)
         case "content" if isinstance(source.get("content"), str):
-            return TextPart(source["content"])
-    raise unsupported_value(f"{param}.source.type", source.get("type"))
+            yield TextPart(source["content"])
+        case "content":
+            at = f"{param}.source.content"
+            for place, one in enumerate(require(source.get("content"), list, at)):
+                yield from _parse_shown(request, require(one, dict, f"{at}.{place}"), f"{at}.{place}")
+        case _:
+            raise unsupported_value(f"{param}.source.type", kind)
+
+
+def _document_head(block: Json) -> list[str]:
+    return [*_texts_in(block.get("title")), *_texts_in(block.get("context"))]
 
 
 def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
@@ -179,6 +233,10 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         kind = require(tool, dict, param).get("type")
         if kind not in (None, "custom"):
             raise unsupported_value(f"{param}.type", kind)
+        known = ("type", "name", "description", "input_schema", "strict")
+        harmless = ("cache_control", "defer_loading", "eager_input_streaming")
+        given = {one: value for one, value in tool.items() if value is not False and value != ["direct"]}
+        check_part(request, given, param, known, unused=harmless, prefix="tools.")
         name = require(tool.get("name"), str, f"{param}.name")
         schema = require(tool.get("input_schema"), dict, f"{param}.input_schema")
         strict = tool.get("strict") if isinstance(tool.get("strict"), bool) else None
@@ -186,6 +244,7 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     choice = read_optional(body, "tool_choice", dict)
     if choice is None:
         return
+    check_part(request, choice, "tool_choice", ("type", "name", "disable_parallel_tool_use"))
     match choice.get("type"):
         case "auto" | "none" as same:
             request.tool_choice = same
@@ -201,6 +260,14 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
 
 def _parse_thinking(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     thinking = read_optional(body, "thinking", dict) or {}
+    check_part(
+        request,
+        thinking,
+        "thinking",
+        ("type", "budget_tokens"),
+        unused=("display", "block_binding"),
+        prefix="thinking.",
+    )
     match thinking.get("type"):
         case None | "adaptive" | "between_tools":
             pass
@@ -228,6 +295,7 @@ def _parse_output(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         return
     if require(form, dict, param).get("type") != "json_schema":
         raise unsupported_value(f"{param}.type", form.get("type"))
+    check_part(request, form, param, ("type", "schema"), unused=("name",), prefix=f"{param}.")
     request.json_format = JsonFormat(require(form.get("schema"), dict, f"{param}.schema"), "answer", strict=True)
 
 
@@ -236,6 +304,7 @@ def _parse_harmless(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     if metadata:
         request.leave_out("metadata")
     management = read_optional(body, "context_management", dict) or {}
+    check_part(request, management, "context_management", ("edits",))
     for edit in management.get("edits") or []:
         # Keeping all thinking is what happens anyway.
         keeps = isinstance(edit, dict) and str(edit.get("type")).startswith("clear_thinking")
@@ -264,6 +333,9 @@ def build(request: NeutralRequest, model: str, *, max_tokens: int) -> Json:
     body |= {"stop_sequences": request.stop} if request.stop else {}
     if request.seed is not None:
         request.leave_out(request.params.get("seed", "seed"))
+    for name in ("presence_penalty", "frequency_penalty"):
+        if getattr(request, name) is not None:
+            raise request.refuse(name, "Anthropic's API")
     return body | _build_output(request)
 
 
@@ -311,6 +383,8 @@ def _build_output(request: NeutralRequest) -> Json:
             raise request.refuse("effort", "Anthropic's API")
     if request.json_format is not None:
         config["format"] = {"type": "json_schema", "schema": request.json_format.schema}
+        if request.json_format.description:
+            request.leave_out(f"{request.params.get('json_format', 'json_format')}.description")
     return thinking | ({"output_config": config} if config else {})
 
 
@@ -559,7 +633,14 @@ def _texts_in(value: object) -> Sequence[str]:
             return [to_json_text(value.get("input"))]
         case "document" if isinstance(value.get("source"), dict):
             source = value["source"]
-            return _texts_in(source.get("data") if source.get("type") == "text" else source.get("content"))
+            if source.get("type") not in ("text", "content"):
+                return []
+            shown = source.get("data") if source.get("type") == "text" else source.get("content")
+            return [*_document_head(value), *_texts_in(shown)]
+        case "search_result":
+            return _search_result_texts(value)
+        case kind if kind in _JSON_BLOCKS:
+            return [_block_json(value)]
         case "thinking" | "redacted_thinking" | "image":
             return []
     return _texts_in(value.get("content"))

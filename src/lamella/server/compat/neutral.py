@@ -76,10 +76,11 @@ Part = TextPart | ImagePart | FilePart | ReasoningPart | CallPart | ResultPart
 
 
 class NeutralMessage(NamedTuple):
-    """A message; ``role`` is system, user, assistant or tool."""
+    """A message; ``role`` is system, user, assistant or tool, and ``param`` is where the client's request has it."""
 
     role: str
     parts: tuple[Part, ...]
+    param: str = "messages"
 
 
 class ToolSpec(NamedTuple):
@@ -127,6 +128,8 @@ class NeutralRequest:
     top_k: int | None = None
     stop: list[str] | None = None
     seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
     effort: str | None = None
     json_format: JsonFormat | None = None
     include_usage: bool = False
@@ -283,6 +286,28 @@ def check_fields(body: Mapping[str, Any], known: frozenset[str], *, unused: froz
             raise RefusedFieldError(name[:100], f"{name[:100]!r} cannot be translated for this model.")
         found.append(name)
     return found
+
+
+def check_part(
+    request: NeutralRequest,
+    part: Mapping[str, Any],
+    param: str,
+    known: tuple[str, ...],
+    *,
+    unused: tuple[str, ...] = (),
+    prefix: str = "",
+) -> None:
+    """Check the fields of a message, a block or a tool; raises for a field that is neither known nor without effect.
+
+    Fields without effect are listed under their names, with a prefix for those whose name alone says little.
+    """
+    for name, value in part.items():
+        if name in known or is_empty(value):
+            continue
+        if name not in unused:
+            at = f"{param}.{name[:100]}"
+            raise RefusedFieldError(at, f"{at} cannot be translated for this model.")
+        request.leave_out(f"{prefix}{name}")
 
 
 def to_json_text(value: object) -> str:

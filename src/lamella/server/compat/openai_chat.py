@@ -29,6 +29,7 @@ from lamella.server.compat.neutral import (
     ToolSpec,
     attach_reasoning,
     check_fields,
+    check_part,
     detach_reasoning,
     is_empty,
     read_optional,
@@ -58,13 +59,22 @@ _UNUSED = frozenset(
 _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "n": (1,),
     "logprobs": (False,),
-    "presence_penalty": (0,),
-    "frequency_penalty": (0,),
     "modalities": (["text"],),
     "store": (False,),
 }
 _MAX_STOP_SEQUENCES = 4
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
+_MESSAGE_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "system": ("role", "content"),
+    "developer": ("role", "content"),
+    "user": ("role", "content"),
+    "assistant": ("role", "content", "refusal", "audio", "tool_calls", "function_call"),
+    "tool": ("role", "content", "tool_call_id"),
+    "function": ("role", "content", "name"),
+}
+# Names of authors, and what programs repeat of an answer.
+_UNUSED_IN_MESSAGES = ("name", "annotations", "cache_control", "reasoning_content", "reasoning", "reasoning_details")
+_UNUSED_IN_PARTS = ("cache_control", "prompt_cache_breakpoint")
 
 
 def parse(body: Mapping[str, Any]) -> NeutralRequest:
@@ -83,6 +93,8 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
         parallel_calls=read_optional(body, "parallel_tool_calls", bool),
         is_streamed=body.get("stream") is True,
         include_usage=options.get("include_usage") is True,
+        presence_penalty=read_optional(body, "presence_penalty", (int, float)) or None,
+        frequency_penalty=read_optional(body, "frequency_penalty", (int, float)) or None,
         params={
             "effort": "reasoning_effort",
             "json_format": "response_format",
@@ -91,52 +103,59 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
         },
     )
     request.unused += check_fields(body, _KNOWN, unused=_UNUSED)
+    check_part(request, options, "stream_options", ("include_usage",), unused=("include_obfuscation",))
     for name, harmless in _DEFAULTS.items():
         if not is_empty(body.get(name)) and body[name] not in harmless:
             raise unsupported_value(name, body[name])
     for place, message in enumerate(body["messages"]):
         request.messages += _parse_message(request, message, f"messages.{place}")
-    request.tools = [*_parse_tools(body), *_parse_functions(body)]
+    request.tools = [*_parse_tools(request, body), *_parse_functions(request, body)]
     request.tool_choice = _parse_choice(body)
-    request.json_format = _parse_format(read_optional(body, "response_format", dict))
+    request.json_format = _parse_format(request, read_optional(body, "response_format", dict))
+    if body.get("store") is False:
+        request.leave_out("store")
     return request
 
 
 def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterator[NeutralMessage]:
     content = message.get("content")
-    match message.get("role"):
+    role = message.get("role")
+    fields = _MESSAGE_FIELDS.get(str(role))
+    if fields is not None:
+        check_part(request, message, param, fields, unused=_UNUSED_IN_MESSAGES, prefix="messages.")
+    match role:
         case "system" | "developer":
-            yield NeutralMessage("system", tuple(_parse_content(content, f"{param}.content")))
+            yield NeutralMessage("system", tuple(_parse_content(request, content, f"{param}.content")), param)
         case "user":
-            yield NeutralMessage("user", tuple(_parse_content(content, f"{param}.content")))
+            yield NeutralMessage("user", tuple(_parse_content(request, content, f"{param}.content")), param)
         case "assistant":
-            yield NeutralMessage("assistant", tuple(_parse_answer(request, message, param)))
+            yield NeutralMessage("assistant", tuple(_parse_answer(request, message, param)), param)
         case "tool":
             call, _ = detach_reasoning(require(message.get("tool_call_id"), str, f"{param}.tool_call_id"))
-            yield NeutralMessage("tool", (_parse_result(call, content, param),))
+            yield NeutralMessage("tool", (_parse_result(request, call, content, param),), param)
         case "function":
             name = require(message.get("name"), str, f"{param}.name")
-            yield NeutralMessage("tool", (_parse_result(name, content, param),))
-        case role:
+            yield NeutralMessage("tool", (_parse_result(request, name, content, param),), param)
+        case _:
             raise unsupported_value(f"{param}.role", role)
 
 
-def _parse_result(call: str, content: object, param: str) -> ResultPart:
-    parts = _parse_content(content, f"{param}.content")
+def _parse_result(request: NeutralRequest, call: str, content: object, param: str) -> ResultPart:
+    parts = _parse_content(request, content, f"{param}.content")
     return ResultPart(call, tuple(part for part in parts if isinstance(part, TextPart | ImagePart | FilePart)))
 
 
 def _parse_answer(request: NeutralRequest, message: Json, param: str) -> Iterator[Part]:
-    if any(message.get(name) for name in (*_REASONING_FIELDS, "reasoning_details")):
-        request.leave_out("reasoning")
     if message.get("audio") is not None:
         raise unsupported_value(f"{param}.audio", "audio")
-    yield from _parse_content(message.get("content"), f"{param}.content")
+    yield from _parse_content(request, message.get("content"), f"{param}.content")
     if isinstance(message.get("refusal"), str):
         yield TextPart(message["refusal"])
     for place, call in enumerate(read_optional(message, "tool_calls", list, f"{param}.tool_calls") or []):
         at = f"{param}.tool_calls.{place}"
-        function = require(call, dict, at).get("custom") or call.get("function")
+        known = ("id", "type", "function", "custom", "index")
+        check_part(request, require(call, dict, at), at, known, unused=("extra_content",), prefix="tool_calls.")
+        function = call.get("custom") or call.get("function")
         name = require(require(function, dict, f"{at}.function").get("name"), str, f"{at}.function.name")
         arguments = function.get("input") if call.get("custom") else function.get("arguments")
         own, reasoning = detach_reasoning(require(call.get("id"), str, f"{at}.id"))
@@ -149,7 +168,7 @@ def _parse_answer(request: NeutralRequest, message: Json, param: str) -> Iterato
         yield CallPart(name, name, str(function.get("arguments") or ""))
 
 
-def _parse_content(content: object, param: str) -> Iterator[Part]:
+def _parse_content(request: NeutralRequest, content: object, param: str) -> Iterator[Part]:
     if content is None or content == "":
         return
     if isinstance(content, str):
@@ -158,16 +177,18 @@ def _parse_content(content: object, param: str) -> Iterator[Part]:
     for place, part in enumerate(require(content, list, param)):
         at = f"{param}.{place}"
         match require(part, dict, at).get("type"):
-            case "text":
-                yield TextPart(require(part.get("text"), str, f"{at}.text"))
-            case "refusal":
-                yield TextPart(require(part.get("refusal"), str, f"{at}.refusal"))
+            case "text" | "refusal" as kind:
+                check_part(request, part, at, ("type", kind), unused=(*_UNUSED_IN_PARTS, "annotations"))
+                yield TextPart(require(part.get(kind), str, f"{at}.{kind}"))
             case "image_url":
+                check_part(request, part, at, ("type", "image_url"), unused=_UNUSED_IN_PARTS)
                 image = part.get("image_url")
-                url = image if isinstance(image, str) else require(image, dict, f"{at}.image_url").get("url")
-                yield parse_image_url(require(url, str, f"{at}.image_url.url"))
+                given: Json = {"url": image} if isinstance(image, str) else require(image, dict, f"{at}.image_url")
+                check_part(request, given, f"{at}.image_url", ("url",), unused=("detail",), prefix="image_url.")
+                yield parse_image_url(require(given.get("url"), str, f"{at}.image_url.url"))
             case "file":
-                yield _parse_file(require(part.get("file"), dict, f"{at}.file"), f"{at}.file")
+                check_part(request, part, at, ("type", "file"), unused=_UNUSED_IN_PARTS)
+                yield _parse_file(request, require(part.get("file"), dict, f"{at}.file"), f"{at}.file")
             case kind:
                 raise unsupported_value(f"{at}.type", kind)
 
@@ -178,39 +199,48 @@ def parse_image_url(url: str) -> ImagePart:
     return ImagePart(url=url) if data is None else ImagePart(media_type=data[0], data=data[1])
 
 
-def _parse_file(file: Json, param: str) -> FilePart:
+def _parse_file(request: NeutralRequest, file: Json, param: str) -> FilePart:
+    check_part(request, file, param, ("file_data", "filename"))
     data = split_data_url(str(file.get("file_data") or ""))
     if data is None:
         raise unsupported_value(param, "a file without its data")
     return FilePart(data[0], data[1], name=str(file.get("filename") or ""))
 
 
-def _parse_tools(body: Mapping[str, Any]) -> Iterator[ToolSpec]:
+def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> Iterator[ToolSpec]:
     for place, tool in enumerate(read_optional(body, "tools", list) or []):
         param = f"tools.{place}"
-        match require(tool, dict, param).get("type", "function"):
+        check_part(
+            request, require(tool, dict, param), param, ("type", "function", "custom"), unused=("cache_control",)
+        )
+        match tool.get("type", "function"):
             case "function":
-                yield _parse_function(require(tool.get("function"), dict, f"{param}.function"), f"{param}.function")
+                function = require(tool.get("function"), dict, f"{param}.function")
+                yield _parse_function(request, function, f"{param}.function")
             case "custom":
-                yield parse_custom_tool(require(tool.get("custom"), dict, f"{param}.custom"), f"{param}.custom")
+                custom = require(tool.get("custom"), dict, f"{param}.custom")
+                yield parse_custom_tool(request, custom, f"{param}.custom")
             case kind:
                 raise unsupported_value(f"{param}.type", kind)
 
 
-def _parse_functions(body: Mapping[str, Any]) -> Iterator[ToolSpec]:
+def _parse_functions(request: NeutralRequest, body: Mapping[str, Any]) -> Iterator[ToolSpec]:
     for place, function in enumerate(read_optional(body, "functions", list) or []):
-        yield _parse_function(require(function, dict, f"functions.{place}"), f"functions.{place}")
+        yield _parse_function(request, require(function, dict, f"functions.{place}"), f"functions.{place}")
 
 
-def _parse_function(function: Json, param: str) -> ToolSpec:
+def _parse_function(request: NeutralRequest, function: Json, param: str) -> ToolSpec:
+    check_part(request, function, param, ("name", "description", "parameters", "strict"))
     name = require(function.get("name"), str, f"{param}.name")
     schema = read_optional(function, "parameters", dict, f"{param}.parameters") or {"type": "object", "properties": {}}
     strict = function.get("strict") if isinstance(function.get("strict"), bool) else None
     return ToolSpec(name, read_optional(function, "description", str), schema, strict, own_name=name)
 
 
-def parse_custom_tool(tool: Json, param: str) -> ToolSpec:
+def parse_custom_tool(request: NeutralRequest, tool: Json, param: str, namespace: str | None = None) -> ToolSpec:
     """Return a tool that takes a text as a function with one string; a grammar goes into the description."""
+    known = ("type", "name", "description", "format")
+    check_part(request, tool, param, known, unused=("defer_loading",), prefix="tools.")
     name = require(tool.get("name"), str, f"{param}.name")
     form = tool.get("format") or {}
     grammar = form.get("grammar") if isinstance(form.get("grammar"), dict) else form
@@ -222,7 +252,9 @@ def parse_custom_tool(tool: Json, param: str) -> ToolSpec:
         "required": ["input"],
         "additionalProperties": False,
     }
-    return ToolSpec(name, "\n\n".join(filter(None, described)), schema, kind="custom", own_name=name)
+    named = name if namespace is None else f"{namespace}__{name}"
+    text = "\n\n".join(filter(None, described))
+    return ToolSpec(named, text, schema, kind="custom", namespace=namespace, own_name=name)
 
 
 def _parse_choice(body: Mapping[str, Any]) -> str | None:
@@ -239,20 +271,22 @@ def _parse_choice(body: Mapping[str, Any]) -> str | None:
     raise unsupported_value("tool_choice", choice)
 
 
-def _parse_format(form: Json | None) -> JsonFormat | None:
+def _parse_format(request: NeutralRequest, form: Json | None) -> JsonFormat | None:
     match None if form is None else form.get("type"):
         case None | "text":
             return None
         case "json_schema":
             assert form is not None
+            check_part(request, form, "response_format", ("type", "json_schema"))
             inner = require(form.get("json_schema"), dict, "response_format.json_schema")
-            return parse_schema_format(inner, "response_format.json_schema")
+            return parse_schema_format(request, inner, "response_format.json_schema")
         case kind:
             raise unsupported_value("response_format.type", kind)
 
 
-def parse_schema_format(form: Json, param: str) -> JsonFormat:
+def parse_schema_format(request: NeutralRequest, form: Json, param: str) -> JsonFormat:
     """Return the format of an answer that follows a schema."""
+    check_part(request, form, param, ("type", "name", "schema", "strict", "description"))
     schema = require(form.get("schema"), dict, f"{param}.schema")
     strict = form.get("strict") if isinstance(form.get("strict"), bool) else None
     return JsonFormat(schema, str(form.get("name") or "answer"), strict, form.get("description"))
@@ -276,6 +310,8 @@ def build(request: NeutralRequest, model: str, *, is_openai: bool) -> Json:
         "top_p": request.top_p,
         "stop": request.stop,
         "seed": request.seed,
+        "presence_penalty": request.presence_penalty,
+        "frequency_penalty": request.frequency_penalty,
         "reasoning_effort": request.effort,
         "parallel_tool_calls": request.parallel_calls if request.tools else None,
     }

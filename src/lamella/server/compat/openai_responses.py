@@ -27,6 +27,7 @@ from lamella.server.compat.neutral import (
     TextPart,
     ToolSpec,
     check_fields,
+    check_part,
     is_empty,
     pack_reasoning,
     parse_object,
@@ -68,6 +69,10 @@ _DEFAULTS: Mapping[str, tuple[object, ...]] = {
 }
 _UNUSED_INCLUDES = ("reasoning.encrypted_content", "web_search_call.action.sources", "web_search_call.results")
 _WEB_SEARCH_TOOLS = ("web_search", "web_search_preview")
+# Fields of items that only identify them, and what each type of item has beyond.
+_ITEM_FIELDS = ("type", "id", "status", "call_id")
+_UNUSED_IN_ITEMS = ("phase", "caller")
+_UNUSED_IN_PARTS = ("annotations", "logprobs", "detail", "prompt_cache_breakpoint")
 _SEARCH_SCHEMA = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 
 
@@ -100,35 +105,36 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
         },
     )
     request.unused += check_fields(body, _KNOWN, unused=_UNUSED)
+    options = read_optional(body, "stream_options", dict) or {}
+    check_part(request, options, "stream_options", (), unused=("include_obfuscation",))
+    summaries = ("summary", "context", "generate_summary")
+    check_part(request, reasoning, "reasoning", ("effort",), unused=summaries, prefix="reasoning.")
     for name, harmless in _DEFAULTS.items():
         if not is_empty(body.get(name)) and body[name] not in harmless:
             raise unsupported_value(name, body[name])
     _parse_tools(request, body)
     if body.get("instructions"):
         request.messages.append(
-            NeutralMessage("system", (TextPart(require(body["instructions"], str, "instructions")),))
+            NeutralMessage("system", (TextPart(require(body["instructions"], str, "instructions")),), "instructions")
         )
     _parse_items(request, list_input_items(body))
-    _parse_options(request, body, reasoning)
+    _parse_options(request, body)
     return request
 
 
-def _parse_options(request: NeutralRequest, body: Mapping[str, Any], reasoning: Json) -> None:
-    if any(reasoning.get(name) not in (None, "auto") for name in ("summary", "context", "generate_summary")):
-        request.leave_out("reasoning.summary")
+def _parse_options(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     for name in read_optional(body, "include", list) or []:
         if name not in _UNUSED_INCLUDES:
             raise unsupported_value("include", name)
         request.leave_out(f"include.{name}")
     text = read_optional(body, "text", dict) or {}
-    if text.get("verbosity") is not None:
-        request.leave_out("text.verbosity")
+    check_part(request, text, "text", ("format",), unused=("verbosity",), prefix="text.")
     form = read_optional(text, "format", dict, "text.format") or {}
     match form.get("type"):
         case None | "text":
             pass
         case "json_schema":
-            request.json_format = parse_schema_format(form, "text.format")
+            request.json_format = parse_schema_format(request, form, "text.format")
         case kind:
             raise unsupported_value("text.format.type", kind)
 
@@ -142,16 +148,33 @@ def _parse_items(request: NeutralRequest, items: Sequence[Json]) -> None:
         if is_same_turn and last is not None:
             request.messages[-1] = last._replace(parts=(*last.parts, *parts))
         else:
-            request.messages.append(NeutralMessage(role, parts))
+            request.messages.append(NeutralMessage(role, parts, f"input.{place}"))
+
+
+# What each type of item has besides the fields of all.
+_FIELDS_OF_ITEM: Mapping[str, tuple[str, ...]] = {
+    "message": ("role", "content"),
+    "reasoning": ("summary", "content", "encrypted_content"),
+    "function_call": ("name", "namespace", "arguments"),
+    "function_call_output": ("name", "namespace", "output"),
+    "custom_tool_call": ("name", "namespace", "input"),
+    "custom_tool_call_output": ("name", "namespace", "output"),
+    "tool_search_call": ("execution", "arguments"),
+    "tool_search_output": ("execution", "tools"),
+}
 
 
 def _parse_item(request: NeutralRequest, item: Json, param: str) -> tuple[str, tuple[Part, ...]]:
-    match item.get("type", "message"):
+    kind = item.get("type", "message")
+    fields = _FIELDS_OF_ITEM.get(str(kind))
+    if fields is not None:
+        check_part(request, item, param, (*_ITEM_FIELDS, *fields), unused=_UNUSED_IN_ITEMS, prefix="input.")
+    match kind:
         case "message":
             role = {"developer": "system"}.get(str(item.get("role")), item.get("role"))
             if role not in ("system", "user", "assistant"):
                 raise unsupported_value(f"{param}.role", role)
-            return role, tuple(_parse_content(item.get("content"), f"{param}.content"))
+            return role, tuple(_parse_content(request, item.get("content"), f"{param}.content"))
         case "reasoning":
             return "assistant", (unpack_reasoning(item.get("encrypted_content")),)
         case "function_call":
@@ -161,25 +184,26 @@ def _parse_item(request: NeutralRequest, item: Json, param: str) -> tuple[str, t
         case "custom_tool_call":
             given = to_json_text({"input": str(item.get("input") or "")})
             call = require(item.get("call_id"), str, f"{param}.call_id")
-            return "assistant", (CallPart(call, require(item.get("name"), str, f"{param}.name"), given),)
+            name = _model_name(item.get("namespace"), require(item.get("name"), str, f"{param}.name"))
+            return "assistant", (CallPart(call, name, given),)
         case "tool_search_call" if item.get("execution") == "client":
             arguments = item.get("arguments")
             given = arguments if isinstance(arguments, str) else to_json_text(arguments or {})
             return "assistant", (CallPart(str(item.get("call_id") or item.get("id")), "tool_search", given),)
         case "function_call_output" | "custom_tool_call_output":
             call = require(item.get("call_id"), str, f"{param}.call_id")
-            parts = _parse_content(item.get("output"), f"{param}.output")
+            parts = _parse_content(request, item.get("output"), f"{param}.output")
             kept = tuple(one for one in parts if isinstance(one, TextPart | ImagePart | FilePart))
             return "tool", (ResultPart(call, kept),)
         case "tool_search_output":
             _add_tools(request, item.get("tools") or [], f"{param}.tools")
             text = to_json_text(item.get("tools") or [])
             return "tool", (ResultPart(str(item.get("call_id") or item.get("id")), (TextPart(text),)),)
-        case kind:
+        case _:
             raise unsupported_value(f"{param}.type", kind)
 
 
-def _parse_content(content: object, param: str) -> Iterator[Part]:
+def _parse_content(request: NeutralRequest, content: object, param: str) -> Iterator[Part]:
     if content is None or content == "":
         return
     if isinstance(content, str):
@@ -189,14 +213,19 @@ def _parse_content(content: object, param: str) -> Iterator[Part]:
         at = f"{param}.{place}"
         match require(part, dict, at).get("type"):
             case "input_text" | "output_text" | "text":
+                check_part(request, part, at, ("type", "text"), unused=_UNUSED_IN_PARTS)
                 yield TextPart(require(part.get("text"), str, f"{at}.text"))
             case "refusal":
+                check_part(request, part, at, ("type", "refusal"))
                 yield TextPart(require(part.get("refusal"), str, f"{at}.refusal"))
-            case "input_image" if isinstance(part.get("image_url"), str):
-                yield parse_image_url(part["image_url"])
+            case "input_image":
+                check_part(request, part, at, ("type", "image_url"), unused=_UNUSED_IN_PARTS, prefix="input_image.")
+                yield parse_image_url(require(part.get("image_url"), str, f"{at}.image_url"))
             case "input_file" if isinstance(part.get("file_url"), str):
+                check_part(request, part, at, ("type", "file_url", "filename"), unused=_UNUSED_IN_PARTS)
                 yield FilePart(url=part["file_url"], name=str(part.get("filename") or ""))
             case "input_file":
+                check_part(request, part, at, ("type", "file_data", "filename"), unused=_UNUSED_IN_PARTS)
                 data = split_data_url(str(part.get("file_data") or ""))
                 if data is None:
                     raise unsupported_value(at, "a file without its data")
@@ -238,14 +267,18 @@ def _add_tools(request: NeutralRequest, tools: Sequence[object], param: str, nam
         given: Json = require(tool, dict, at)
         match given.get("type"):
             case "function":
-                made = _parse_function(given, at, namespace)
+                made = _parse_function(request, given, at, namespace)
             case "custom":
-                made = parse_custom_tool(given, at)
+                made = parse_custom_tool(request, given, at, namespace)
             case "namespace":
+                check_part(
+                    request, given, at, ("type", "name", "tools"), unused=("description",), prefix="tools.namespace."
+                )
                 name = require(given.get("name"), str, f"{at}.name")
                 _add_tools(request, given.get("tools") or [], f"{at}.tools", name)
                 continue
             case "tool_search" if given.get("execution") == "client":
+                check_part(request, given, at, ("type", "execution", "description", "parameters"))
                 schema = read_optional(given, "parameters", dict, f"{at}.parameters") or _SEARCH_SCHEMA
                 made = ToolSpec(
                     "tool_search", given.get("description"), schema, kind="tool_search", own_name="tool_search"
@@ -257,7 +290,10 @@ def _add_tools(request: NeutralRequest, tools: Sequence[object], param: str, nam
             request.tools.append(made)
 
 
-def _parse_function(tool: Json, param: str, namespace: str | None) -> ToolSpec:
+def _parse_function(request: NeutralRequest, tool: Json, param: str, namespace: str | None) -> ToolSpec:
+    known = ("type", "name", "description", "parameters", "strict")
+    given = {name: value for name, value in tool.items() if value is not False}
+    check_part(request, given, param, known, unused=("defer_loading",), prefix="tools.")
     name = require(tool.get("name"), str, f"{param}.name")
     schema = read_optional(tool, "parameters", dict, f"{param}.parameters") or {"type": "object", "properties": {}}
     strict = tool.get("strict") if isinstance(tool.get("strict"), bool) else None
@@ -279,6 +315,11 @@ def build(request: NeutralRequest, model: str) -> Json:
         raise request.refuse("stop", "the Responses API")
     if request.top_k is not None:
         raise request.refuse("top_k", "the Responses API")
+    for name in ("presence_penalty", "frequency_penalty"):
+        if getattr(request, name) is not None:
+            raise request.refuse(name, "the Responses API")
+    if request.seed is not None:
+        request.leave_out(request.params.get("seed", "seed"))
     items = [item for message in request.messages for item in _build_items(request, message)]
     body: Json = {"model": model, "input": items, "stream": True, "store": False}
     values: Json = {
@@ -543,7 +584,7 @@ class Writer:
         self._custom_text = []
         if kind == "custom":
             item: Json = {"type": "custom_tool_call", "call_id": call, "name": own, "input": ""}
-            yield from self._open("ctc", item)
+            yield from self._open("ctc", item | ({"namespace": tool.namespace} if tool and tool.namespace else {}))
         elif kind == "tool_search":
             item = {"type": "tool_search_call", "call_id": call, "execution": "client", "arguments": {}}
             yield from self._open("tsc", {**item, "status": "in_progress"})
