@@ -88,11 +88,16 @@ def read_events(lines: Iterator[str]) -> Iterator[SentEvent]:
 
 
 def open_test_state(
-    store: str, provider: ModelProvider | None, *, vault: Path | None = None, serve: Mapping[str, object] | None = None
+    store: str,
+    provider: ModelProvider | None,
+    *,
+    vault: Path | None = None,
+    serve: Mapping[str, object] | None = None,
+    model: str = MODEL,
 ) -> ServerState:
     """The state of a server over a store, as the command opens it."""
     services = read_services({"serve": dict(serve or {})})
-    return open_server_state(ServerOptions(store=store, vault=vault, model=MODEL), services=services, provider=provider)
+    return open_server_state(ServerOptions(store=store, vault=vault, model=model), services=services, provider=provider)
 
 
 @contextmanager
@@ -102,9 +107,10 @@ def running(
     *,
     vault: Path | None = None,
     serve: Mapping[str, object] | None = None,
+    model: str = MODEL,
 ) -> Iterator[RunningServer]:
     """A server until the block ends; then it is stopped as a signal stops it."""
-    state = open_test_state(store, provider, vault=vault, serve=serve)
+    state = open_test_state(store, provider, vault=vault, serve=serve, model=model)
     listener = bind_socket("127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}"
     server = uvicorn.Server(build_uvicorn_config(make_app(state), state.settings))

@@ -1,17 +1,28 @@
 """Loopback upstreams with the APIs of Anthropic and OpenAI, and servers in front of them."""
 
+import asyncio
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tests.server.running import RunningServer, running
+from tests.server.running import MODEL, RunningServer, running
+from tests.wire.gemini_server import KEY, gemini_server
+from tests.wire.gemini_server import MODEL as GEMINI
+from tests.wire.script import Act
 from tests.wire.serving import Call, Flow, Loopback, Outcome, json_answer, serve
 
 from lamella.ports import ModelProvider
-from lamella.providers import AnthropicProvider, OpenAIChatProvider, OpenAIResponsesProvider
+from lamella.providers import (
+    AnthropicProvider,
+    Delta,
+    GeminiProvider,
+    ModelRequest,
+    OpenAIChatProvider,
+    OpenAIResponsesProvider,
+)
 
 Json = dict[str, Any]
 Answer = Callable[[Call], Outcome]
@@ -212,13 +223,38 @@ def proxied(
     *,
     store: str = "memory:",
     serve_settings: Mapping[str, object] | None = None,
+    model: str = MODEL,
 ) -> Iterator[Proxied]:
     """A server whose provider is an upstream on this machine."""
     with (
         serve(answer, Loopback()) as upstream,
-        running(store, PROVIDERS[kind](upstream.url), serve=serve_settings) as server,
+        running(store, PROVIDERS[kind](upstream.url), serve=serve_settings, model=model) as server,
     ):
         yield Proxied(server, upstream)
+
+
+class LoopProvider(GeminiProvider):
+    """Remembers the event loop that it is used in, where it has to be closed."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        self.loop = asyncio.get_running_loop()
+        return super().stream(request)
+
+
+@contextmanager
+def upstream_of(kind: str, *acts: Act) -> Iterator[tuple[RunningServer, Loopback]]:
+    """A server in front of an upstream of a kind; ``acts`` are what Gemini does."""
+    if kind != "gemini":
+        with serve(answer_usually, Loopback()) as seen, running("memory:", PROVIDERS[kind](seen.url)) as server:
+            yield server, seen
+        return
+    with gemini_server(*acts) as google:
+        provider = LoopProvider(key=KEY, address=google.url, timeout=10.0)
+        with running("memory:", provider, model=f"gemini:{GEMINI}") as server:
+            yield server, google
+            asyncio.run_coroutine_threadsafe(provider.close(), provider.loop).result()
 
 
 PATHS = {"messages": "/v1/messages", "chat": "/v1/chat/completions", "responses": "/v1/responses"}

@@ -167,6 +167,8 @@ def _to_camel_case(name: str) -> str:
 def _value_to_http(value: object) -> object:
     if isinstance(value, bytes):
         return urlsafe_b64encode(value).decode()
+    if isinstance(value, list):
+        return [_value_to_http(inner) for inner in value]
     return {name: _value_to_http(inner) for name, inner in value.items()} if isinstance(value, dict) else value
 
 
@@ -195,9 +197,8 @@ def _build_parts(message: Message) -> list[Body]:
     native: list[Body] | None = native_reply(message, FORMAT_NAME)
     if native is not None:
         return [_decode_signature(part) for part in native]
-    pictures = [{"inline_data": {"mime_type": image.media_type, "data": image.data}} for image in message.images]
     texts = [{"text": message.text}] if message.text.strip() else []
-    return [*texts, *pictures, *({"function_call": _build_call(call)} for call in message.calls)]
+    return [*texts, *_build_pictures(message), *({"function_call": _build_call(call)} for call in message.calls)]
 
 
 def _decode_signature(part: Body) -> Body:
@@ -216,7 +217,14 @@ def _build_call(call: ToolCall) -> Body:
 def _build_result(message: Message, names: Mapping[str | None, str]) -> Body:
     output = {"error" if message.failed else "output": message.text}
     call = message.call_id or ""
-    return {"function_response": {"name": names.get(call, call), "response": output, **_call_id_fields(call)}}
+    response: Body = {"name": names.get(call, call), "response": output, **_call_id_fields(call)}
+    if message.images:
+        response["parts"] = _build_pictures(message)
+    return {"function_response": response}
+
+
+def _build_pictures(message: Message) -> list[Body]:
+    return [{"inline_data": {"mime_type": image.media_type, "data": image.data}} for image in message.images]
 
 
 def _call_id_fields(call: str) -> Body:

@@ -91,7 +91,7 @@ async def count_tokens(request: Request, caller: ChatCaller) -> Response:
     """Return the provider's count, or an estimate if the provider has another API."""
     service, data = _service(request), await request.body()
     client = parse_request(Wire.MESSAGES, data)
-    upstream = service.find_upstream(caller, client.model, [])
+    upstream = await service.find_upstream(caller, client.model, [])
     if upstream.endpoint is not None and Wire.MESSAGES in upstream.endpoint.wires:
         body = _with_model(data, upstream.own_name)
         return await _pass_on(service, request, upstream, "/messages/count_tokens", body)
@@ -139,7 +139,7 @@ async def create_embeddings(request: Request, caller: ChatCaller) -> Response:
     """Pass a request on to the provider of the default model, if that has this API."""
     service, data = _service(request), await request.body()
     body = parse_object_body(data)
-    upstream = service.find_upstream(caller, "", [])
+    upstream = await service.find_upstream(caller, "", [])
     if upstream.endpoint is None or Wire.CHAT not in upstream.endpoint.wires:
         raise NotFoundError(
             "The provider of this server has no embeddings.",
@@ -152,7 +152,7 @@ async def create_embeddings(request: Request, caller: ChatCaller) -> Response:
 
 async def _upstream_of_response(service: CompatService, caller: Caller, response_id: str) -> Upstream:
     """Return the upstream that may have a response, if it belongs to the caller."""
-    upstream = service.find_upstream(caller, "", [])
+    upstream = await service.find_upstream(caller, "", [])
     has_responses = upstream.endpoint is not None and Wire.RESPONSES in upstream.endpoint.wires
     is_plain = response_id.replace("_", "").replace("-", "").isalnum()
     if (

@@ -28,6 +28,7 @@ from lamella.providers import (
 from lamella.providers import (
     TextDelta as AnswerText,
 )
+from lamella.server.compat.json_spans import decode_json
 from lamella.server.compat.neutral import (
     PROVIDER_FORMAT,
     AnswerEvent,
@@ -48,10 +49,14 @@ from lamella.server.compat.neutral import (
     Started,
     TextDelta,
     TextPart,
+    parse_object,
     to_json_text,
 )
+from lamella.server.compat.refusals import RefusedFieldError
 from lamella.server.compat.usage import TokenUsage
 
+# The fields of a part of an answer that may go back.
+_GEMINI_FIELDS = {"text", "thought", "thought_signature", "function_call"}
 _GEMINI_EFFORTS = {"none": "minimal", "xhigh": "high", "max": "high"}
 _STOPS = {
     "length": "length",
@@ -78,9 +83,9 @@ def build_model_request(request: NeutralRequest, model: str, abilities: ModelAbi
     if request.tools and not abilities.takes_tools:
         raise request.refuse("tools", "this model")
     messages: list[Message] = []
-    for place, one in enumerate(request.messages):
+    for one in request.messages:
         if one.role == "system" and abilities.kind != "other" and any(before.role != "system" for before in messages):
-            raise request.refuse(f"messages.{place}.role", "this model, which has instructions only at the beginning")
+            raise request.refuse(f"{one.param}.role", "this model, which has instructions only at the beginning")
         messages += _build_messages(request, one, abilities)
     extra = _build_extra_fields(request, abilities.kind)
     effort = request.effort
@@ -104,19 +109,16 @@ def build_model_request(request: NeutralRequest, model: str, abilities: ModelAbi
 def _build_messages(request: NeutralRequest, message: NeutralMessage, abilities: ModelAbilities) -> Sequence[Message]:
     if message.role == "tool":
         results = [one for one in message.parts if isinstance(one, ResultPart)]
-        return [_build_result(request, one) for one in results]
+        return [_build_result(request, message, one, abilities) for one in results]
     texts, images, calls, native = [], [], [], None
     for part in message.parts:
         match part:
             case TextPart(text):
                 texts.append(text)
             case ImagePart() if abilities.takes_images and part.data:
-                data = b64decode(part.data)
-                images.append(
-                    ImageData(media_type=part.media_type, data=data, width=0, height=0, hash=sha256(data).hexdigest())
-                )
+                images.append(_decode_image(part, f"{message.param}.content"))
             case ImagePart() | FilePart():
-                raise request.refuse("messages", "this model: a picture or a file")
+                raise request.refuse(f"{message.param}.content", "this model: a picture or a file")
             case CallPart(call, name, arguments):
                 calls.append(ToolCall(id=call, name=name, arguments=arguments))
             case ReasoningPart(wire, item) if item is not None and str(wire).startswith(PROVIDER_FORMAT):
@@ -124,6 +126,10 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage, abilities:
             case ReasoningPart():
                 request.leave_out("reasoning")
     pieces = tuple(piece for text in texts for piece in ("\n\n", text))[1:]
+    if native is not None and not _says_the_same(native, texts, calls):
+        # The client has changed its copy of the answer. The copy inside the signature would undo that.
+        request.leave_out("reasoning")
+        native = None
     built = Message(
         role=Role(message.role),
         pieces=pieces,
@@ -134,13 +140,50 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage, abilities:
     return [built]
 
 
-def _build_result(request: NeutralRequest, result: ResultPart) -> Message:
-    texts = []
+def _build_result(
+    request: NeutralRequest, message: NeutralMessage, result: ResultPart, abilities: ModelAbilities
+) -> Message:
+    texts, images = [], []
     for part in result.parts:
-        if not isinstance(part, TextPart):
-            raise request.refuse("messages", "this model: a picture or a file in a result")
-        texts.append(part.text)
-    return Message(role=Role.TOOL, pieces=("\n\n".join(texts),), call_id=result.call_id, failed=result.has_failed)
+        match part:
+            case TextPart(text):
+                texts.append(text)
+            case ImagePart() if abilities.kind == "gemini" and abilities.takes_images and part.data:
+                images.append(_decode_image(part, f"{message.param}.content"))
+            case _:
+                raise request.refuse(f"{message.param}.content", "this model: a picture or a file in a result")
+    return Message(
+        role=Role.TOOL,
+        pieces=("\n\n".join(texts),),
+        images=tuple(images),
+        call_id=result.call_id,
+        failed=result.has_failed,
+    )
+
+
+def _decode_image(part: ImagePart, param: str) -> ImageData:
+    try:
+        data = b64decode(part.data)
+    except ValueError as error:
+        raise RefusedFieldError(param, f"The data of a picture in {param} is no base64.") from error
+    return ImageData(media_type=part.media_type, data=data, width=0, height=0, hash=sha256(data).hexdigest())
+
+
+def _says_the_same(native: ProviderReply, texts: Sequence[str], calls: Sequence[ToolCall]) -> bool:
+    """Return whether an answer in the form of its provider has the texts and the calls of the client's copy."""
+    if native.format != "gemini":
+        return not any(text.strip() for text in texts)
+    try:
+        parts = decode_json(native.json.encode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(parts, list) or not all(isinstance(part, dict) and set(part) <= _GEMINI_FIELDS for part in parts):
+        return False
+    said = "".join(str(part.get("text") or "") for part in parts if not part.get("thought"))
+    called = [
+        (one.get("name"), one.get("args") or {}) for part in parts if isinstance(one := part.get("function_call"), dict)
+    ]
+    return said == "".join(texts) and called == [(one.name, parse_object(one.arguments)) for one in calls]
 
 
 def _build_extra_fields(request: NeutralRequest, kind: str) -> Json:
@@ -153,6 +196,8 @@ def _build_extra_fields(request: NeutralRequest, kind: str) -> Json:
             "topP": request.top_p,
             "topK": request.top_k,
             "seed": request.seed,
+            "presencePenalty": request.presence_penalty,
+            "frequencyPenalty": request.frequency_penalty,
             "responseMimeType": None if form is None else "application/json",
             "responseJsonSchema": None if form is None else form.schema,
         }
@@ -168,6 +213,8 @@ def _build_extra_fields(request: NeutralRequest, kind: str) -> Json:
         "top_p": request.top_p,
         "top_k": request.top_k,
         "seed": request.seed,
+        "presence_penalty": request.presence_penalty,
+        "frequency_penalty": request.frequency_penalty,
         "json_format": form,
         "tool_choice": choice,
     }

@@ -341,10 +341,10 @@ def _build_format(form: JsonFormat) -> Json:
 def _build_messages(request: NeutralRequest, message: NeutralMessage) -> Iterator[Json]:
     if message.role == "tool":
         results = [part for part in message.parts if isinstance(part, ResultPart)]
-        yield from (_build_result(request, one) for one in results)
+        yield from (_build_result(request, message, one) for one in results)
         # Tool messages have text only. Pictures follow in a message that names the call.
         for one in results:
-            pictures = [_build_part(part) for part in one.parts if not isinstance(part, TextPart)]
+            pictures = [_build_part(part, message.param) for part in one.parts if not isinstance(part, TextPart)]
             if pictures:
                 yield {"role": "user", "content": [{"type": "text", "text": image_label(one.call_id)}, *pictures]}
         return
@@ -352,7 +352,7 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage) -> Iterato
         request.leave_out("reasoning")
     content = [part for part in message.parts if isinstance(part, TextPart | ImagePart | FilePart)]
     calls = [part for part in message.parts if isinstance(part, CallPart)]
-    built: Json = {"role": message.role, "content": _build_content(content)}
+    built: Json = {"role": message.role, "content": _build_content(content, message.param)}
     if calls:
         built["content"] = built["content"] or None
         built["tool_calls"] = [
@@ -368,22 +368,22 @@ def image_label(call_id: str) -> str:
     return f"[Pictures of the result of call {call_id}]"
 
 
-def _build_result(request: NeutralRequest, result: ResultPart) -> Json:
+def _build_result(request: NeutralRequest, message: NeutralMessage, result: ResultPart) -> Json:
     if result.has_failed:
         request.leave_out("is_error")
     texts = [part for part in result.parts if isinstance(part, TextPart)]
-    return {"role": "tool", "tool_call_id": result.call_id, "content": _build_content(texts)}
+    return {"role": "tool", "tool_call_id": result.call_id, "content": _build_content(texts, message.param)}
 
 
-def _build_content(parts: Sequence[Part]) -> str | list[Json]:
+def _build_content(parts: Sequence[Part], param: str) -> str | list[Json]:
     if not parts:
         return ""
     if len(parts) == 1 and isinstance(parts[0], TextPart):
         return parts[0].text
-    return [_build_part(part) for part in parts]
+    return [_build_part(part, param) for part in parts]
 
 
-def _build_part(part: Part) -> Json:
+def _build_part(part: Part, param: str) -> Json:
     match part:
         case TextPart(text):
             return {"type": "text", "text": text}
@@ -392,7 +392,7 @@ def _build_part(part: Part) -> Json:
         case FilePart() if part.data:
             data = f"data:{part.media_type};base64,{part.data}"
             return {"type": "file", "file": {"filename": part.name or "document", "file_data": data}}
-    raise unsupported_value("messages", "this part")
+    raise unsupported_value(f"{param}.content", "this part")
 
 
 def image_url(part: ImagePart) -> str:

@@ -5,6 +5,7 @@ speaks the client's API gets the client's bytes, and its answer is passed on as 
 translation, and its answer is translated back. Nothing is taken from an earlier request.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
 from contextlib import aclosing
@@ -62,6 +63,11 @@ from lamella.wiring import AccessScope, mask_keys
 NOTE_HEADER = "X-Lamella-Note"
 CONVERSATION_HEADER = "X-Lamella-Conversation"
 _MAX_NOTE_CHARS = 1_000
+# How long the list of an upstream's models is used, and how long one that could not be had is not asked for again.
+_LISTED_SECONDS, _UNLISTED_SECONDS = 600.0, 30.0
+_LISTING_SECONDS = 10.0
+_MAX_LISTED = 10_000
+_MAX_LISTING_BYTES = 4_194_304
 _GEMINI_MAX_TOKENS = 65_536
 _OTHER_MAX_TOKENS = 128_000
 # In the words of the refusal of a signature that is bound to other bytes.
@@ -135,27 +141,65 @@ class CompatService:
         self.http = HttpUpstream()
         self.records = RequestRecords(backend.store.shared_table, clock=backend.clock)
         self.responses = ResponseStore(backend.store.shared_table, clock=backend.clock)
+        # The models that an upstream lists, by its address, with the time at which they are asked for again.
+        self._listed: dict[str, tuple[float, tuple[str, ...]]] = {}
 
     async def close(self) -> None:
         """Close all connections to upstreams."""
         await self.http.close()
 
-    def find_upstream(self, caller: Caller, name: str, notes: list[str]) -> Upstream:
+    async def find_upstream(self, caller: Caller, name: str, notes: list[str]) -> Upstream:
         """Return the upstream for the model that a client names.
 
-        A name that nobody here knows means the default model, and the note says so. A name with a provider is taken
-        at its word.
+        Callers that may name any model can use the names that the upstream of the default model lists. Any other name
+        that nobody here knows means the default model, and the note says so. A name with a provider is taken at its
+        word.
         """
         state, model = self.state, resolve_model(name, self.state)
-        trusted = caller.scope is AccessScope.ADMIN and not caller.owner
+        trusted = _may_name_any_model(caller)
         try:
             return self._open(model, trusted=trusted)
         except LamellaError:
             is_explicit = ":" in name and find_provider_entry(name.partition(":")[0]) is not None
             if model == state.engine_pool.model or is_explicit:
                 raise
+        if name in await self.list_upstream_models(caller):
+            # The same server as that of the default model, which the operator has named.
+            upstream = self._open(state.engine_pool.model, trusted=True)
+            upstream.model = upstream.model.removesuffix(upstream.own_name) + name
+            return upstream
         notes.append(f"model: {name[:100]} is not configured, {mask_keys(state.engine_pool.model)} answers")
         return self._open(state.engine_pool.model, trusted=trusted)
+
+    async def list_upstream_models(self, caller: Caller) -> tuple[str, ...]:
+        """Return the models that the upstream of the default model lists, by its own names.
+
+        Empty for callers that may only use the models that the operator named, and if the upstream lists none.
+        """
+        if not _may_name_any_model(caller):
+            return ()
+        endpoint = self._open(self.state.engine_pool.model, trusted=True).endpoint
+        if endpoint is None:
+            return ()
+        until, names = self._listed.get(endpoint.address, (0.0, ()))
+        if until <= time.monotonic():
+            names = await self._fetch_models(endpoint)
+            self._listed[endpoint.address] = (
+                time.monotonic() + (_LISTED_SECONDS if names else _UNLISTED_SECONDS),
+                names,
+            )
+        return names
+
+    async def _fetch_models(self, endpoint: HttpEndpoint) -> tuple[str, ...]:
+        try:
+            async with asyncio.timeout(_LISTING_SECONDS):
+                response = await self.http.send(endpoint, "/models", None, method="GET", query=_listing_query(endpoint))
+                found = decode_json(await response.read(limit=_MAX_LISTING_BYTES))
+        except (LamellaError, TimeoutError, ValueError, RecursionError):
+            return ()
+        listed = found.get("data") if isinstance(found, dict) and not response.is_error else None
+        named = (one.get("id") for one in listed if isinstance(one, dict)) if isinstance(listed, list) else ()
+        return tuple(dict.fromkeys(one for one in named if isinstance(one, str) and one))[:_MAX_LISTED]
 
     def _open(self, model: str, *, trusted: bool) -> Upstream:
         provider = self.state.engine_pool.find_provider(model, trusted=trusted)
@@ -170,7 +214,7 @@ class CompatService:
         """Serve a request of an API."""
         client = parse_request(wire, await request.body())
         notes: list[str] = []
-        upstream = self.find_upstream(caller, client.model, notes)
+        upstream = await self.find_upstream(caller, client.model, notes)
         hashes = chain_hashes(caller.owner, wire, client.head, client.messages)
         label = find_label(request.headers, client.body) or self._own_label(client) or f"request-{hashes[:2][-1][:16]}"
         exchange = Exchange(
@@ -532,6 +576,15 @@ class CompatService:
                 seconds=time.perf_counter() - exchange.started_at,
             ),
         )
+
+
+def _may_name_any_model(caller: Caller) -> bool:
+    return caller.scope is AccessScope.ADMIN and not caller.owner
+
+
+def _listing_query(endpoint: HttpEndpoint) -> str:
+    # Anthropic's API lists 20 models at a time unless it is asked for more.
+    return "limit=1000" if Wire.MESSAGES in endpoint.wires else ""
 
 
 def _note_references(exchange: Exchange, layout: list[PlannedText]) -> None:

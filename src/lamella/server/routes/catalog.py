@@ -2,6 +2,8 @@
 
 import asyncio
 
+from fastapi import Request
+
 from lamella.errors import NotFoundError
 from lamella.schemas.catalog import (
     ModelJson,
@@ -13,6 +15,7 @@ from lamella.schemas.catalog import (
     runners_to_json,
     tools_to_json,
 )
+from lamella.server.compat.service import CompatService
 from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep, resolve_model
 
@@ -34,16 +37,22 @@ def list_tools(*, state: StateDep, caller: ReadCaller) -> ToolListJson:
 
 
 @router.get("/models", summary="Models")
-def list_models(*, state: StateDep, _caller: ReadCaller) -> ModelListJson:
-    """List the models that every caller may name, in the format that clients of other APIs read as well."""
-    return models_to_json(state.engine_pool.list_allowed_models(), default=state.engine_pool.model)
+async def list_models(*, request: Request, state: StateDep, caller: ReadCaller) -> ModelListJson:
+    """List the models that the caller may name, in the format that clients of other APIs read as well.
+
+    A caller that may name any model also gets those that the provider of the default model lists, by its own names.
+    """
+    compat: CompatService = request.app.state.compat
+    named = (*state.engine_pool.list_allowed_models(), *await compat.list_upstream_models(caller))
+    return models_to_json(list(dict.fromkeys(named)), default=state.engine_pool.model)
 
 
 @router.get("/models/{model:path}", summary="A model")
-def read_model(*, model: str, state: StateDep, _caller: ReadCaller) -> ModelJson:
+async def read_model(*, model: str, request: Request, state: StateDep, caller: ReadCaller) -> ModelJson:
     """Return a model by name, with or without its provider; `lamella` is the default model."""
+    compat: CompatService = request.app.state.compat
     name = resolve_model(model, state)
-    if name not in state.engine_pool.list_allowed_models():
+    if name not in state.engine_pool.list_allowed_models() and name not in await compat.list_upstream_models(caller):
         raise NotFoundError(f"There is no model {model[:100]!r} here.", hint="GET /v1/models lists those there are.")
     return model_to_json(name, default=state.engine_pool.model)
 
