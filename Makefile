@@ -12,7 +12,7 @@ REFERENCE := $(wildcard docs/reference/*.md docs/reference/formats/*.md)
 .DEFAULT_GOAL := help
 # What is compiled once is kept, whatever the environment says: it is half the time in which tests are found.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup demo test test-long test-clients check bench mutate docs lock clean
+.PHONY: help setup demo test test-long test-clients check bench mutate docs web chromium lock clean
 
 help:
 	@echo "make setup      make .venv from the locks, the demo model included (done by the others when needed)"
@@ -21,6 +21,8 @@ help:
 	@echo "make test-long  the laws on twenty times as many conversations, drawn anew, and tests that are marked long; EXAMPLES=2000 for more (some 25 minutes and up)"
 	@echo "make test-clients  real programs (Claude Code, Codex, SDKs and others) as clients of the server; needs npm and a network"
 	@echo "make check      the same as make test"
+	@echo "make web        build the page of lamella serve from web/ into the package; needs npm"
+	@echo "make chromium   find a Chromium for the tests of the page, or install one (done by make test)"
 	@echo "make bench      measure build time, memory, stores, compaction and starting"
 	@echo "make mutate     put faults into core and list those that no test notices; PACKAGE=text SAMPLE=20 narrow it, RECORD=1 lowers the baseline"
 	@echo "make docs       generate docs/reference, and update the command output that README and docs show"
@@ -57,6 +59,8 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python web/check_page.py
+	$(BIN)/python -m tests.browser.chromium
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # What is slow and rarely finds anything: not part of test.
@@ -76,7 +80,21 @@ bench: $(STAMP)
 mutate: $(STAMP)
 	$(BIN)/python -m mutation$(if $(PACKAGE), $(PACKAGE))$(if $(SAMPLE), --sample $(SAMPLE))$(if $(RECORD), --record)
 
+# The built files are committed: whoever installs Lamella needs no Node.
+web: $(STAMP) web/node_modules/.package-lock.json
+	$(BIN)/python web/generate_types.py
+	cd web && npm run --silent build
+
+web/node_modules/.package-lock.json: web/package-lock.json
+	@command -v npm >/dev/null || { echo "error: there is no npm" >&2; echo "hint: install Node 20 or newer" >&2; exit 1; }
+	cd web && npm ci --no-audit --no-fund --silent
+	@touch $@
+
+chromium: $(STAMP)
+	@$(BIN)/python -m tests.browser.chromium
+
 docs: $(STAMP)
+	$(BIN)/python web/generate_types.py
 	$(BIN)/cog -r -I docs -p "import generate" $(REFERENCE)
 	$(BIN)/python -m tests.contracts.console
 
@@ -87,5 +105,5 @@ lock: $(STAMP)
 	$(BIN)/uv pip compile --group pyproject.toml:model --no-deps $(LOCKING) --output-file requirements-model.lock
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) web/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests bench mutation -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -100,7 +100,8 @@ def _plan(target: str, *settings: str) -> list[str]:
 def test_make_test_runs_every_check() -> None:
     plan = _plan("test")
     tests = "python -m pytest -q -n 2 --dist worksteal"
-    checks = ["ruff format --check .", "ruff check .", "mypy", "lint-imports --no-cache", tests]
+    page = ["python web/check_page.py", "python -m tests.browser.chromium"]
+    checks = ["ruff format --check .", "ruff check .", "mypy", "lint-imports --no-cache", *page, tests]
     assert plan == [f".venv/bin/{check}" for check in checks]
     assert _plan("check") == plan
 
@@ -146,7 +147,8 @@ def test_build_machine_runs_make_test() -> None:
 def test_types_are_checked_strictly_everywhere() -> None:
     settings = _project()["tool"]["mypy"]
     assert settings["strict"] is True
-    assert settings["files"] == ["src", "tests", "bench", "mutation", "docs/generate.py"]
+    page = ["web/generate_types.py", "web/check_page.py"]
+    assert settings["files"] == ["src", "tests", "bench", "mutation", "docs/generate.py", *page]
 
 
 def test_complexity_is_limited_by_the_linter_too() -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -70,3 +71,12 @@ def test_installed_wheel_creates_and_reads_store(installed: Installed) -> None:
     told = installed.run("ask", "Is it?", "--model", f"scripted:{script}", "--chat", "one", "--store", "sqlite:///a.db")
     assert "It is there." in told
     assert "one" in installed.run("chats", "list", "--store", "sqlite:///a.db")
+
+
+def test_page_of_the_server_is_in_the_wheel(installed: Installed) -> None:
+    """Users need no Node: the built files are installed."""
+    with zipfile.ZipFile(installed.wheel) as wheel:
+        inside = set(wheel.namelist())
+    built = ROOT / "src" / "lamella" / "server" / "static"
+    assert {path.relative_to(ROOT / "src").as_posix() for path in built.rglob("*") if path.is_file()} <= inside
+    assert "lamella/server/static/index.html" in inside

@@ -1,0 +1,287 @@
+"""The chat: questions, streamed answers, stopping, editing, drafts, and two tabs."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.browser.conftest import StartServer, Tabs
+from tests.server.running import PausingProvider, RunningServer, running
+from tests.waiting import wait_until
+
+from lamella.core.messages import Delta, ModelRequest, TextDelta
+from lamella.testing import ScriptedProvider, ScriptedReply
+
+ANSWER = """Sow **beans** in May.
+
+| plant | month |
+|---|---|
+| beans | May |
+
+```python
+print("beans")
+```
+
+- [x] water them"""
+
+
+class EchoProvider(ScriptedProvider):
+    """Answers every question, in small parts, with a text that names it."""
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        asked = str(request.messages[-1].text).strip().splitlines()[-1]
+        self._replies.append(ScriptedReply(text=ANSWER if "beans" in asked else f"You asked: {asked}", chunk_size=7))
+        async for delta in super().stream(request):
+            yield delta
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with running("memory:", EchoProvider()) as one:
+        yield one
+
+
+def ask(page: Page, text: str) -> None:
+    """Type a question and send it."""
+    field = page.get_by_label("Message", exact=True)
+    field.fill(text)
+    field.press("Enter")
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_question_is_answered_as_markdown(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
+    page = tabs.open(f"{server.url}/#/c/{server.begin(f'beans-{phone}')}", phone=phone)
+    ask(page, "When to sow beans?")
+    answer = page.locator("article").last
+    expect(answer.locator("strong")).to_have_text("beans")
+    expect(answer.get_by_role("cell", name="May")).to_be_visible()
+    expect(answer.locator(".code code")).to_have_text('print("beans")')
+    expect(answer.get_by_text("☑ water them")).to_be_visible()
+    answer.locator(".code").get_by_role("button", name="Copy").click()
+    expect(answer.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == 'print("beans")'
+    expect(page.get_by_label("Message", exact=True)).to_have_value("")
+    expect(page.locator(".estimate")).to_contain_text("tokens")
+    tabs.check_width(page)
+
+
+def test_question_is_shown_before_the_model_answers(start: StartServer, tabs: Tabs) -> None:
+    provider = PausingProvider("The first part. " * 40)
+    server = start(provider)
+    page = tabs.open(f"{server.url}/#/c/{server.begin('pause')}")
+    ask(page, "Is it shown?")
+    expect(page.locator(".bubble")).to_have_text("Is it shown?")
+    provider.let_go.set()
+    expect(page.locator("article")).to_contain_text("The first part.")
+
+
+class SteppedProvider(ScriptedProvider):
+    """Waits before each block of its answer until the test lets it go on."""
+
+    def __init__(self, *blocks: str) -> None:
+        super().__init__("".join(blocks))
+        self.blocks = blocks
+        self._allowed = 1
+        self._waiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    def allow(self, count: int) -> None:
+        """Let the answer go on until it has this many blocks."""
+        self._allowed = count
+        for loop, changed in self._waiting:
+            loop.call_soon_threadsafe(changed.set)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        end = [delta async for delta in super().stream(request)][-1]
+        changed = asyncio.Event()
+        self._waiting.append((asyncio.get_running_loop(), changed))
+        for number, block in enumerate(self.blocks):
+            while self._allowed <= number:
+                await changed.wait()
+                changed.clear()
+            yield TextDelta(text=block)
+        self._waiting.clear()
+        yield end
+
+
+def test_finished_blocks_keep_their_nodes_while_the_answer_grows(start: StartServer, tabs: Tabs) -> None:
+    provider = SteppedProvider(*[f"Paragraph {number}.\n\n" for number in range(12)])
+    server = start(provider)
+    page = tabs.open(f"{server.url}/#/c/{server.begin('growing')}")
+    ask(page, "Tell it in parts")
+    provider.allow(6)
+    expect(page.get_by_text("Paragraph 5.")).to_be_visible()
+    page.get_by_text("Paragraph 1.").evaluate("node => { node.isTheSame = true }")
+    provider.allow(12)
+    expect(page.get_by_text("Paragraph 11.")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy the answer")).to_be_visible()
+    assert page.get_by_text("Paragraph 1.").evaluate("node => node.isTheSame") is True
+
+
+def test_scrolling_up_in_an_answer_is_not_fought(start: StartServer, tabs: Tabs) -> None:
+    provider = SteppedProvider(*[f"Line {number} of a long answer.\n\n" for number in range(80)])
+    server = start(provider)
+    page = tabs.open(f"{server.url}/#/c/{server.begin('scrolled')}")
+    ask(page, "Something long")
+    provider.allow(60)
+    expect(page.get_by_text("Line 59 of")).to_be_in_viewport()
+    view = page.get_by_role("region", name="Conversation")
+    view.hover()
+    page.mouse.wheel(0, -600)
+    expect(page.get_by_role("button", name="The answer goes on")).to_be_visible()
+    expect(page.get_by_text("Line 59 of")).not_to_be_in_viewport()
+    before = view.evaluate("node => node.scrollTop")
+    provider.allow(80)
+    expect(page.get_by_text("Line 79 of")).to_be_attached()
+    expect(page.get_by_role("button", name="To the end")).to_be_visible()
+    assert view.evaluate("node => node.scrollTop") == before
+    page.get_by_role("button", name="To the end").click()
+    expect(page.get_by_text("Line 79 of")).to_be_in_viewport()
+
+
+def test_reload_in_mid_answer_loses_nothing(start: StartServer, tabs: Tabs) -> None:
+    provider = SteppedProvider("One. ", "Two. ", "Three. ", "Four.")
+    server = start(provider)
+    page = tabs.open(f"{server.url}/#/c/{server.begin('reloaded')}")
+    ask(page, "Count")
+    provider.allow(2)
+    expect(page.locator(".answer")).to_contain_text("One. Two.")
+    page.reload()
+    expect(page.locator(".answer")).to_contain_text("One. Two.")
+    expect(page.locator(".bubble")).to_have_text("Count")
+    provider.allow(4)
+    expect(page.locator(".answer .markdown")).to_have_text("One. Two. Three. Four.")
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+
+
+def test_answer_goes_on_while_another_chat_is_open(start: StartServer, tabs: Tabs) -> None:
+    provider = SteppedProvider("One. ", "Two. ", "Three.")
+    server = start(provider)
+    key, other = server.begin("first"), server.begin("second")
+    page = tabs.open(f"{server.url}/#/c/{key}")
+    ask(page, "Count")
+    expect(page.locator(".answer")).to_contain_text("One.")
+    page.get_by_role("link", name="second").click()
+    expect(page).to_have_url(re.compile(other))
+    provider.allow(3)
+    page.get_by_role("link", name="first").click()
+    expect(page.locator(".answer .markdown")).to_have_text("One. Two. Three.")
+
+
+def test_escape_stops_the_answer_and_its_reason_is_shown(start: StartServer, tabs: Tabs) -> None:
+    provider = SteppedProvider("One. ", "Two. ", "Three.")
+    server = start(provider)
+    page = tabs.open(f"{server.url}/#/c/{server.begin('stopped')}")
+    ask(page, "Count")
+    expect(page.locator(".answer")).to_contain_text("One.")
+    page.get_by_label("Message", exact=True).press("Escape")
+    expect(page.get_by_text("Stopped by you.")).to_be_visible()
+    expect(page.locator(".answer .markdown")).to_have_text("One.")
+
+
+def test_edited_question_replaces_the_turn(server: RunningServer, tabs: Tabs) -> None:
+    page = tabs.open(f"{server.url}/#/c/{server.begin('edited')}")
+    ask(page, "First wording")
+    expect(page.locator(".answer")).to_contain_text("You asked: First wording")
+    page.locator(".question").hover()
+    page.get_by_role("button", name="Edit the question").click()
+    field = page.get_by_label("Edit the question")
+    field.fill("Second wording")
+    field.press("Enter")
+    expect(page.locator(".answer")).to_contain_text("You asked: Second wording")
+    expect(page.locator("article")).to_have_count(1)
+    page.get_by_role("button", name="Answer again").click()
+    expect(page.get_by_role("button", name="Copy the answer")).to_be_visible()
+    expect(page.locator("article")).to_have_count(1)
+
+
+def test_draft_survives_reload_and_other_chats(server: RunningServer, tabs: Tabs) -> None:
+    key, other = server.begin("draft"), server.begin("other-draft")
+    page = tabs.open(f"{server.url}/#/c/{key}")
+    field = page.get_by_label("Message", exact=True)
+    field.fill("half a thou")
+    page.get_by_role("link", name="other-draft").click()
+    expect(page).to_have_url(re.compile(other))
+    expect(field).to_have_value("")
+    page.get_by_role("link", name="draft", exact=False).filter(has_not_text="other").click()
+    expect(field).to_have_value("half a thou")
+    page.reload()
+    expect(field).to_have_value("half a thou")
+
+
+def test_failed_question_returns_to_the_field(start: StartServer, tabs: Tabs) -> None:
+    tabs.expected.append("Failed to load resource")
+    server = start(EchoProvider())
+    page = tabs.open(f"{server.url}/#/c/{server.begin('failing')}")
+    page.route("**/messages", lambda route: route.abort())
+    expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    ask(page, "Does this get lost?")
+    expect(page.get_by_text("The server does not answer.").first).to_be_visible()
+    expect(page.get_by_label("Message", exact=True)).to_have_value("Does this get lost?")
+
+
+def test_two_tabs_show_the_same_conversation(server: RunningServer, tabs: Tabs) -> None:
+    key = server.begin("shared")
+    page = tabs.open(f"{server.url}/#/c/{key}")
+    second = tabs.open_beside(page.context, f"{server.url}/#/c/{key}")
+    expect(second.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    ask(page, "Seen by both?")
+    expect(page.locator(".answer")).to_contain_text("You asked: Seen by both?")
+    expect(second.locator(".answer")).to_contain_text("You asked: Seen by both?")
+
+
+def test_search_finds_messages_of_all_chats(server: RunningServer, tabs: Tabs) -> None:
+    key = server.begin("searched")
+    server.ask(key, "Where do marigolds grow?")
+    page = tabs.open(f"{server.url}/#/c/{server.begin('elsewhere')}")
+    page.keyboard.press("Control+k")
+    page.get_by_label("Search all chats").fill("marigolds")
+    page.locator(".hit").first.click()
+    expect(page.locator(".bubble")).to_have_text("Where do marigolds grow?")
+
+
+def test_question_mark_shows_the_keys(server: RunningServer, tabs: Tabs) -> None:
+    page = tabs.open(f"{server.url}/#/c/{server.begin('keys')}")
+    expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keyboard")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("heading", name="Keyboard")).to_be_hidden()
+
+
+def test_chat_is_renamed_and_deleted(server: RunningServer, tabs: Tabs) -> None:
+    page = tabs.open(f"{server.url}/#/c/{server.begin('unnamed')}")
+    page.get_by_role("button", name="Rename the chat").click()
+    page.get_by_label("Title of the chat").fill("A better title")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="A better title")).to_be_visible()
+    page.get_by_role("button", name="Delete the chat").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_role("link", name="A better title")).to_have_count(0)
+
+
+def test_server_that_went_away_is_noticed(start: StartServer, tabs: Tabs) -> None:
+    tabs.expected.append("Failed to load resource")
+    server = start(EchoProvider())
+    page = tabs.open(f"{server.url}/#/c/{server.begin('away')}")
+    expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    page.context.set_offline(offline=True)
+    ask(page, "Anybody there?")
+    expect(page.get_by_text("Drafts are kept")).to_be_visible()
+    page.context.set_offline(offline=False)
+    expect(page.get_by_text("Drafts are kept")).to_be_hidden()
+    page.get_by_label("Message", exact=True).press("Enter")
+    expect(page.locator(".answer")).to_contain_text("You asked: Anybody there?")
+
+
+def test_state_of_the_stream_is_followed_from_elsewhere(start: StartServer, tabs: Tabs) -> None:
+    provider = SteppedProvider("One. ", "Two.")
+    server = start(provider)
+    key = server.begin("elsewhere")
+    with server.client.stream("POST", f"/v1/conversations/{key}/messages", json={"text": "Count"}) as answer:
+        lines = answer.iter_lines()
+        wait_until(lambda: next(lines).startswith("event: delta"), "the answer begins")
+        page = tabs.open(f"{server.url}/#/c/{key}")
+        expect(page.locator(".answer")).to_contain_text("One.")
+        provider.allow(2)
+        expect(page.locator(".answer .markdown")).to_have_text("One. Two.")

@@ -1,0 +1,63 @@
+// Numbers, amounts and times as people read them.
+
+const whole = new Intl.NumberFormat("en");
+
+export function formatTokens(count: number | null | undefined): string {
+  return count === null || count === undefined ? "unknown" : whole.format(count);
+}
+
+/** A short form for narrow places: 12.3k in place of 12,345. */
+export function formatShort(count: number): string {
+  if (Math.abs(count) < 1000) return String(Math.round(count));
+  if (Math.abs(count) < 1_000_000) return `${trim(count / 1000)}k`;
+  return `${trim(count / 1_000_000)}M`;
+}
+
+function trim(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toFixed(1).replace(/\.0$/, "");
+}
+
+/** An amount in dollars, with as many digits as say something. An unknown amount is not zero. */
+export function formatMoney(amount: string | number | null | undefined, sign = false): string {
+  if (amount === null || amount === undefined) return "no price";
+  const value = Number(amount);
+  const size = Math.abs(value);
+  const digits = size === 0 || size >= 1 ? 2 : size >= 0.1 ? 3 : size >= 0.001 ? 4 : 6;
+  const prefix = value < 0 ? "−" : sign && value > 0 ? "+" : "";
+  return `${prefix}$${size.toFixed(digits)}`;
+}
+
+export function formatShare(part: number, total: number): string {
+  return total > 0 ? `${Math.floor((100 * part) / total)}%` : "0%";
+}
+
+export function formatSigned(count: number): string {
+  return count > 0 ? `+${whole.format(count)}` : count < 0 ? `−${whole.format(-count)}` : "±0";
+}
+
+const minute = 60_000;
+const day = 86_400_000;
+
+/** How long ago something was, for lists. */
+export function formatAge(at: string, now = Date.now()): string {
+  const age = now - Date.parse(at);
+  if (age < minute) return "now";
+  if (age < 60 * minute) return `${Math.floor(age / minute)} min`;
+  if (age < day) return `${Math.floor(age / (60 * minute))} h`;
+  if (age < 7 * day) return `${Math.floor(age / day)} d`;
+  return new Intl.DateTimeFormat("en", { day: "numeric", month: "short", ...(age > 300 * day ? { year: "numeric" } : {}) }).format(new Date(at));
+}
+
+export function formatTime(at: string): string {
+  return new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" }).format(new Date(at));
+}
+
+/** The name of a model without its provider. */
+export function shortModel(name: string): string {
+  const rest = name.slice(name.indexOf(":") + 1);
+  return rest.slice(rest.lastIndexOf("/") + 1) || name;
+}
+
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${whole.format(count)} ${count === 1 ? one : many}`;
+}

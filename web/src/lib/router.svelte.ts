@@ -1,0 +1,41 @@
+// Addresses of the page: #/c/KEY/SCREEN, and #/memory, #/settings.
+
+export type Screen = "chat" | "prompt" | "library" | "compaction" | "rules" | "workflow" | "settings";
+export const SCREENS: { id: Screen; label: string }[] = [
+  { id: "chat", label: "Chat" },
+];
+
+export interface Route {
+  page: "home" | "conversation" | "memory" | "server";
+  key: string;
+  screen: Screen;
+}
+
+export function parseRoute(hash: string): Route {
+  const [first = "", key = "", screen = ""] = hash.replace(/^#?\/?/, "").split("/").map(decodeURIComponent);
+  if (first === "c" && key) {
+    return { page: "conversation", key, screen: SCREENS.find((one) => one.id === screen)?.id ?? "chat" };
+  }
+  return { page: first === "memory" ? "memory" : first === "server" ? "server" : "home", key: "", screen: "chat" };
+}
+
+export function conversationHash(key: string, screen: Screen = "chat"): string {
+  return `#/c/${encodeURIComponent(key)}${screen === "chat" ? "" : `/${screen}`}`;
+}
+
+class Router {
+  route = $state.raw<Route>(parseRoute(location.hash));
+
+  constructor() {
+    addEventListener("hashchange", () => (this.route = parseRoute(location.hash)));
+  }
+
+  go(hash: string, replace = false): void {
+    if (replace) {
+      history.replaceState(null, "", hash);
+      this.route = parseRoute(hash);
+    } else location.hash = hash;
+  }
+}
+
+export const router = new Router();

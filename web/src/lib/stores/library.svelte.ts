@@ -1,0 +1,87 @@
+// What is attached to a conversation, and what waits for its next turn.
+import { ApiError, conversationPath, getJson, sendJson, toApiError } from "../api/client";
+import type { ArtifactJson, AttachedBody, CommandsJson, ExpiredCacheJson, LibraryJson, PendingCommandsJson, TurnPreviewJson } from "../api/types";
+import { broadcast } from "./sync.svelte";
+
+const NOTHING: PendingCommandsJson = { attach: [], detach: [], drop: [], pin: [], unpin: [], rules: [], ended_rules: [] };
+export type LibraryCommand = "detach" | "drop" | "pin" | "unpin" | "refresh";
+
+export class LibraryStore {
+  artifacts = $state.raw<ArtifactJson[]>([]);
+  waiting = $state.raw<PendingCommandsJson>(NOTHING);
+  expired = $state.raw<ExpiredCacheJson | null>(null);
+  preview = $state.raw<TurnPreviewJson | null>(null);
+  said = $state.raw<string[]>([]);
+  loaded = $state(false);
+  busy = $state(0);
+  error = $state.raw<ApiError | null>(null);
+  private previews: AbortController | null = null;
+
+  constructor(readonly key: string) {}
+
+  async load(): Promise<void> {
+    try {
+      const body = await getJson<LibraryJson>(conversationPath(this.key, "/attachments"));
+      this.artifacts = body.artifacts;
+      this.waiting = body.waiting;
+      this.expired = body.cold;
+      this.error = null;
+    } catch (error) {
+      this.error = toApiError(error);
+    }
+    this.loaded = true;
+  }
+
+  async attach(...things: (string | AttachedBody)[]): Promise<boolean> {
+    return this.change("/attachments", { attach: things });
+  }
+
+  async run(command: LibraryCommand, names: string[]): Promise<boolean> {
+    return this.change(`/${command}`, { names });
+  }
+
+  /** Returns what a command would do to the next request, without doing it. */
+  async tryCommand(command: "detach" | "drop", names: string[]): Promise<TurnPreviewJson> {
+    return sendJson<TurnPreviewJson>("POST", conversationPath(this.key, "/preview"), { text: "", [command]: names });
+  }
+
+  private async change(path: string, body: unknown): Promise<boolean> {
+    this.busy++;
+    try {
+      const result = await sendJson<CommandsJson>("POST", conversationPath(this.key, path), body);
+      this.waiting = result.waiting;
+      this.said = result.said;
+      this.error = null;
+      broadcast({ kind: "conversation", key: this.key });
+      await this.load();
+      return true;
+    } catch (error) {
+      this.error = toApiError(error);
+      return false;
+    } finally {
+      this.busy--;
+    }
+  }
+
+  /** Estimates the next request with this text. A newer call cancels an older one. */
+  async estimate(text: string): Promise<void> {
+    this.previews?.abort();
+    const current = (this.previews = new AbortController());
+    try {
+      this.preview = await sendJson<TurnPreviewJson>("POST", conversationPath(this.key, "/preview"), { text }, current.signal);
+    } catch {
+      // The price of what is typed is a convenience: without an answer the last one stays.
+    }
+  }
+}
+
+const stores = new Map<string, LibraryStore>();
+
+export function getLibrary(key: string): LibraryStore {
+  let store = stores.get(key);
+  if (!store) {
+    store = new LibraryStore(key);
+    stores.set(key, store);
+  }
+  return store;
+}

@@ -1,0 +1,48 @@
+// The settings of a conversation, each with where its value comes from.
+import { ApiError, conversationPath, getJson, sendJson, toApiError } from "../api/client";
+import type { ConversationSettingsJson, JsonValue, ResolvedSettingJson } from "../api/types";
+
+export class SettingsStore {
+  values = $state.raw<Record<string, ResolvedSettingJson>>({});
+  own = $state.raw<Record<string, unknown>>({});
+  loaded = $state(false);
+  error = $state.raw<ApiError | null>(null);
+
+  constructor(readonly key: string) {}
+
+  async load(): Promise<void> {
+    try {
+      this.take(await getJson<ConversationSettingsJson>(conversationPath(this.key, "/settings")));
+    } catch (error) {
+      this.error = toApiError(error);
+    }
+    this.loaded = true;
+  }
+
+  async set(settings: Record<string, JsonValue>): Promise<boolean> {
+    try {
+      this.take(await sendJson<ConversationSettingsJson>("PATCH", conversationPath(this.key, "/settings"), { settings }));
+      return true;
+    } catch (error) {
+      this.error = toApiError(error);
+      return false;
+    }
+  }
+
+  private take(body: ConversationSettingsJson): void {
+    this.values = body.in_force;
+    this.own = body.settings;
+    this.error = null;
+  }
+}
+
+const stores = new Map<string, SettingsStore>();
+
+export function getSettings(key: string): SettingsStore {
+  let store = stores.get(key);
+  if (!store) {
+    store = new SettingsStore(key);
+    stores.set(key, store);
+  }
+  return store;
+}

@@ -1,0 +1,28 @@
+import { expect, it } from "vitest";
+
+import { formatMoney, formatShare, formatShort, formatTokens, shortModel } from "../src/lib/format";
+
+it("does not show an unknown amount as zero", () => {
+  expect(formatMoney(null)).toBe("no price");
+  expect(formatTokens(null)).toBe("unknown");
+  expect(formatMoney("0")).toBe("$0.00");
+});
+
+it("shows as many digits of an amount as say something", () => {
+  expect(formatMoney("0.0004696")).toBe("$0.000470");
+  expect(formatMoney("0.00744")).toBe("$0.0074");
+  expect(formatMoney("12.5")).toBe("$12.50");
+  expect(formatMoney("-0.25", true)).toBe("−$0.250");
+});
+
+it("rounds shares down, so that all is all", () => {
+  expect(formatShare(999, 1000)).toBe("99%");
+  expect(formatShare(0, 0)).toBe("0%");
+});
+
+it("shortens counts and names of models", () => {
+  expect(formatShort(12_345)).toBe("12.3k");
+  expect(formatShort(123_456)).toBe("123k");
+  expect(shortModel("openai-compatible:http://host/v1#org/name")).toBe("name");
+  expect(shortModel("anthropic:claude-opus-5-5")).toBe("claude-opus-5-5");
+});
