@@ -3,6 +3,10 @@
 export type Screen = "chat" | "prompt" | "library" | "compaction" | "rules" | "workflow" | "settings";
 export const SCREENS: { id: Screen; label: string }[] = [
   { id: "chat", label: "Chat" },
+  { id: "prompt", label: "Prompt" },
+  { id: "library", label: "Library" },
+  { id: "compaction", label: "Compaction" },
+  { id: "rules", label: "Rules" },
 ];
 
 export interface Route {

@@ -124,6 +124,16 @@ export interface BudgetJson {
   left: number;
 }
 
+/** Three numbers about the cache: same bytes, predicted, and reported. None of them implies another. */
+export interface CacheComparisonJson {
+  /** Tokens that the previous request began with, too. */
+  same: number;
+  /** Tokens that the cache was expected to serve. */
+  predicted: number | null;
+  /** Tokens that the provider read from its cache; null if unknown. */
+  reported: number | null;
+}
+
 /** The cache expired before the message: what that costs as it is, and after a fold. */
 export interface CacheExpiredEventJson {
   cold: ExpiredCacheJson;
@@ -567,7 +577,8 @@ export interface LamellaOptions {
 /** One of the five layers. */
 export interface LayerJson {
   id: "L1_SYSTEM" | "L2_PREVIOUS" | "L3_TURN" | "L4_STRIP" | "L5_USER";
-  text: string;
+  /** Left out if it was not asked for. */
+  text?: string;
   hash: string;
   tokens: number;
   segments: Array<SegmentJson>;
@@ -852,6 +863,28 @@ export interface PendingCommandsJson {
   rules: Array<string>;
   /** Ids of rules to remove. */
   ended_rules: Array<string>;
+}
+
+/** A part of a request, in the order in which it was sent. */
+export interface PieceJson {
+  /** Tokens of the request before it. */
+  start: number;
+  tokens: number;
+  /** Null for overhead, tool definitions, and images of earlier messages. */
+  layer: "L1_SYSTEM" | "L2_PREVIOUS" | "L3_TURN" | "L4_STRIP" | "L5_USER" | null;
+  /** Id of the artifact, the message, the part of L1, or the tool. */
+  id: string;
+  /** Kind of an artifact or of a segment, or: `talk` (neighbouring earlier messages with their overhead), `overhead` (labels and message frames), `tool_definition`. */
+  kind: string;
+  form: string;
+  /** `tools`, `system`, or `message:N`; of a band of talk its first message. */
+  place: string;
+  /** Whether the previous request had the same tokens here. */
+  same: boolean;
+  /** Number of messages; only of `talk`. */
+  messages?: number;
+  /** How many of them are shorter than written; only of `talk`. */
+  shortened?: number;
 }
 
 /** The position and form of an artifact in the prompt. */
@@ -1260,7 +1293,8 @@ export interface SentTurnJson {
   /** Number of the turn, from 1. */
   turn: number;
   envelope: EnvelopeJson;
-  messages: Array<PromptMessageJson>;
+  /** Left out if texts were not asked for. */
+  messages?: Array<PromptMessageJson>;
   tokens: TokenCountsJson;
   prefix: PrefixJson;
   cache: ExpectedCacheUseJson | null;
@@ -1432,6 +1466,19 @@ export interface StoppedConversationJson {
   name: string;
   head: string;
   stopped: boolean;
+}
+
+/** The requests of some turns of the active branch, by pieces. */
+export interface StrataJson {
+  /** Version of the format. */
+  lamella: 1;
+  /** Key of the conversation, which never changes. */
+  conversation: string;
+  /** Last message of the branch. */
+  head: string;
+  /** Number of turns of the branch. */
+  count: number;
+  turns: Array<TurnStrataJson>;
 }
 
 /** A suggested action and its object. */
@@ -1646,6 +1693,30 @@ export interface TurnRequestBody {
   model?: string | null;
   runner?: string | null;
   tools?: Array<ToolBody> | null;
+}
+
+/** A turn's request by pieces. The tokens of the pieces add up to `total`. */
+export interface TurnStrataJson {
+  /** Number of the turn, from 1. */
+  turn: number;
+  /** Id of the question. */
+  message: string;
+  at: string | null;
+  model: string | null;
+  total: number;
+  /** Tokens that a request may have. */
+  limit: number;
+  prefix: PrefixJson;
+  cache: CacheComparisonJson;
+  /** Expected, for the input; null without a known price. */
+  cost: CostJson | null;
+  /** Tokens of the answer, as reported; null if unknown. */
+  output: number | null;
+  /** Cost of the reported tokens, answer included. */
+  billed: string | null;
+  /** Id of the receipt of the compaction before this turn. */
+  compaction: string | null;
+  pieces: Array<PieceJson>;
 }
 
 /** A turn with its tool rounds and sources. */

@@ -1,0 +1,189 @@
+// The picture of prompts: which part is where, and the words for why a prefix broke. Nothing here draws.
+import type { PieceJson, TurnStrataJson } from "./api/types";
+
+export type Group = "system" | "library" | "turn" | "history" | "user" | "tools" | "overhead";
+export const GROUPS: { id: Group; label: string }[] = [
+  { id: "system", label: "System prompt" },
+  { id: "library", label: "Context library" },
+  { id: "turn", label: "Attached this turn" },
+  { id: "history", label: "Earlier talk" },
+  { id: "user", label: "Your question" },
+  { id: "tools", label: "Tools" },
+  { id: "overhead", label: "Overhead" },
+];
+
+const BY_LAYER: Record<string, Group> = {
+  L1_SYSTEM: "system",
+  L2_PREVIOUS: "library",
+  L3_TURN: "turn",
+  L4_STRIP: "history",
+  L5_USER: "user",
+};
+
+export function groupOf(piece: PieceJson): Group {
+  if (piece.kind === "overhead") return "overhead";
+  if (piece.kind === "tool_definition") return "tools";
+  if (piece.kind === "talk") return "history";
+  return piece.layer === null ? "overhead" : (BY_LAYER[piece.layer] ?? "overhead");
+}
+
+/** What a piece is called on the page. */
+export function pieceName(piece: PieceJson): string {
+  if (piece.kind === "talk") return piece.messages === 1 ? "1 earlier message" : `${piece.messages ?? ""} earlier messages`.trim();
+  if (piece.kind === "overhead") return "labels and frames";
+  if (piece.kind === "user") return piece.layer === "L5_USER" ? "your question" : "earlier question";
+  if (piece.kind === "reply") return "earlier answer";
+  if (piece.id === "base" && piece.kind === "system") return "system prompt";
+  if (piece.id === "rules" && piece.layer === "L1_SYSTEM") return "your rules";
+  return piece.id.startsWith("sha256:") ? "picture" : piece.id;
+}
+
+/** A short name that fits into a column. */
+export function shortName(piece: PieceJson): string {
+  if (piece.kind === "talk") return "talk";
+  if (piece.kind === "overhead") return "";
+  if (piece.kind === "user") return piece.layer === "L5_USER" ? "question" : "talk";
+  if (piece.kind === "reply") return "talk";
+  if (piece.layer === "L1_SYSTEM") return piece.id === "base" ? "system" : piece.id;
+  const name = piece.id.slice(piece.id.lastIndexOf("/") + 1);
+  return piece.id.startsWith("sha256:") ? "picture" : name;
+}
+
+const CAUSES: Record<string, (segment: string) => string> = {
+  system_changed: (segment) => (segment === "rules" ? "A rule changed" : segment && segment !== "base" ? `${segment} in the system prompt changed` : "The system prompt changed"),
+  tools_changed: () => "The tools changed",
+  model_changed: () => "The model changed",
+  artifact_added: (segment) => `${segment || "A note"} was added`,
+  artifact_updated: (segment) => `${segment || "A note"} was edited`,
+  epoch_folded: (segment) => (segment ? `${segment} moved into the library` : "Notes moved into the library"),
+  compacted: () => "The conversation was compacted",
+  history_edited: () => "An earlier message was edited",
+  branch: () => "Another branch was taken",
+  layout_changed: () => "The layout changed",
+  renderer_changed: () => "Another version of Lamella wrote the prompt",
+};
+
+/** Whether the request did not extend the one before. */
+export function isBroken(turn: TurnStrataJson): boolean {
+  return turn.prefix.cause !== "none" && turn.prefix.cause !== "first_turn";
+}
+
+/** Why the prefix broke, as a sentence without its full stop. */
+export function causeWords(cause: string, segment: string | null): string {
+  if (cause === "first_turn") return "The first request: nothing was cached yet";
+  if (cause === "none") return "It extends the request before";
+  return (CAUSES[cause] ?? (() => cause.replaceAll("_", " ")))(segment?.startsWith("sha256:") ? "A picture" : (segment ?? ""));
+}
+
+/** The name that stands above a column with a break, in two short lines. */
+export function causeLabel(turn: TurnStrataJson): [string, string] {
+  const { cause, segment } = turn.prefix;
+  const name = segment ? segment.slice(segment.lastIndexOf("/") + 1) : "";
+  switch (cause) {
+    case "artifact_added":
+      return [name || "note", "added"];
+    case "artifact_updated":
+      return [name || "note", "edited"];
+    case "epoch_folded":
+      return [name || "notes", "moved"];
+    case "system_changed":
+      return [segment === "rules" ? "rules" : "system", "changed"];
+    case "tools_changed":
+      return ["tools", "changed"];
+    case "model_changed":
+      return ["model", "changed"];
+    case "compacted":
+      return ["compacted", ""];
+    case "history_edited":
+      return ["history", "edited"];
+    case "branch":
+      return ["other", "branch"];
+    case "layout_changed":
+      return ["layout", "changed"];
+    default:
+      return [cause.replaceAll("_", " "), ""];
+  }
+}
+
+export interface PictureOptions {
+  /** Pixels from one column to the next. */
+  step: number;
+  gap: number;
+  /** Pixels of the highest column. */
+  height: number;
+  /** Tokens of that height. */
+  scale: number;
+}
+
+export interface PicturePaths {
+  /** The path of all pieces of a kind, by group and whether they are new. */
+  paths: { group: Group; same: boolean; d: string }[];
+  breaks: { turn: number; x: number; y: number; width: number }[];
+  width: number;
+}
+
+/** Merges the pieces of all turns into a few paths: thousands of pieces, a dozen nodes. */
+export function drawPicture(turns: TurnStrataJson[], { step, gap, height, scale }: PictureOptions): PicturePaths {
+  const parts = new Map<string, string[]>();
+  const breaks: PicturePaths["breaks"] = [];
+  const width = Math.max(1, step - gap);
+  const line = step > 24 ? 0.75 : 0;
+  turns.forEach((turn, index) => {
+    const x = index * step;
+    for (const piece of turn.pieces) {
+      if (piece.tokens <= 0) continue;
+      const bottom = height - (piece.start / scale) * height;
+      const size = (piece.tokens / scale) * height;
+      const drawn = size > 3 ? size - line : size;
+      const key = `${groupOf(piece)} ${piece.same ? 1 : 0}`;
+      let list = parts.get(key);
+      if (!list) parts.set(key, (list = []));
+      list.push(`M${x} ${(bottom - drawn).toFixed(2)}h${width}v${drawn.toFixed(2)}h-${width}z`);
+    }
+    if (isBroken(turn)) {
+      breaks.push({ turn: turn.turn, x, y: height - ((turn.prefix.common_tokens ?? 0) / scale) * height, width });
+    }
+  });
+  const paths = [...parts].map(([key, list]) => {
+    const [group = "overhead", same] = key.split(" ");
+    return { group: group as Group, same: same === "1", d: list.join("") };
+  });
+  return { paths, breaks, width: turns.length * step };
+}
+
+/** A jagged line, as a crack through a column. */
+export function crack(x: number, y: number, width: number): string {
+  const from = x - 4;
+  const steps = Math.max(2, Math.round((width + 8) / 11));
+  const step = (width + 8) / steps;
+  let d = `M${from} ${y}`;
+  for (let index = 1; index <= steps; index++) d += `L${(from + index * step).toFixed(1)} ${(y + (index === steps ? 0 : index % 2 ? -3 : 3)).toFixed(1)}`;
+  return d;
+}
+
+/** Moves labels apart so that none hides another, as little as possible. Positions are centers, ascending. */
+export function spreadLabels(centers: number[], size: number, from: number, to: number): number[] {
+  const placed: number[] = [];
+  for (const center of centers) placed.push(Math.max(center, (placed.at(-1) ?? from - size / 2) + size));
+  let limit = to - size / 2;
+  for (let index = placed.length - 1; index >= 0; index--) {
+    const value = Math.min(placed[index] ?? 0, limit);
+    placed[index] = value;
+    limit = value - size;
+  }
+  return placed;
+}
+
+/** Finds the text of a piece in the message that carries it: its block, or the whole message. */
+export function findPieceText(content: string, id: string, title = ""): string {
+  for (const needle of [`>${id}<`, `"${id}"`, id, title].filter((one) => one.length > 2)) {
+    const at = content.indexOf(needle);
+    if (at < 0) continue;
+    const opening = [...content.slice(0, content.lastIndexOf("\n", at) + 1).matchAll(/^<([a-z_]+)[^>\n]*>$/gm)].at(-1);
+    if (!opening) continue;
+    const closing = `</${opening[1]}>`;
+    const end = content.indexOf(closing, at);
+    if (end > 0) return content.slice(opening.index, end + closing.length);
+  }
+  return content;
+}
