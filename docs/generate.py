@@ -629,6 +629,7 @@ _JSON_OUTPUTS: Mapping[str, str] = {
     "runners": "RunnerListJson",
     "code select": "CodeSelectionJson",
     "code analyse": "CodeAnswerJson",
+    "code fix": "CodeFixJson",
     "code state": "CodeStateJson",
     "code solve": "SolutionJson",
     "code filter": "SelectionJson",

@@ -122,10 +122,10 @@ class WorkflowError(BadInputError):
 
 
 class WriteDeniedError(BadInputError):
-    """A note was not written: not permitted, changed meanwhile, or not a path that Lamella may write to."""
+    """A file was not written: not permitted, changed meanwhile, or not a path that Lamella may write to."""
 
     code = "write_refused"
-    remedy = "Read the note again or choose another path, then repeat the change. The note is unchanged."
+    remedy = "Read the file again or choose another path, then repeat the change. The file is unchanged."
 
 
 class HistoryConflictError(BadInputError):

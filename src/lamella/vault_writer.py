@@ -325,6 +325,14 @@ class NoteWriter:
         self._read_hashes[change.path] = record.after
         return kept
 
+    def last_change(self, path: str | None = None) -> NoteChangeRecord | None:
+        """Return the newest change that was not undone yet, of one note or of any; None if there is none."""
+        path = None if path is None else _normalized_path(path)
+        found = (
+            one for _, one in self._open_backups().iter_newest_first() if not one.undone and path in (None, one.path)
+        )
+        return next(found, None)
+
     def restore(self, path: str | None = None) -> tuple[str, bool]:
         """Undo the last change that was not undone yet, of one note or of any.
 
@@ -341,7 +349,7 @@ class NoteWriter:
         kept, record = next(found, (None, None))
         if kept is None or record is None:
             named = f" of {path}" if path else ""
-            raise WriteDeniedError(f"There is no change{named} to take back.", hint="Nothing was written here by now.")
+            raise WriteDeniedError(f"There is no change{named} to undo.", hint="Lamella changed no note here.")
         backup_path = resolve_writable_path(self._root, record.path)
         now = self._load_bytes(backup_path, record.path)
         if now is None or hash_bytes(now) != record.after:

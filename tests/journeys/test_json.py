@@ -256,7 +256,7 @@ def check_output(kind: type[Struct], value: dict[str, Any]) -> None:
 def _documented_name(command: str) -> str:
     """Return the row of a command: `paper` has those of `workflow`, and tasks that of `code analyse`."""
     task = command.removeprefix("code ")
-    return "code analyse" if task in TASKS_WITH_REQUEST else command.replace("paper ", "workflow ")
+    return "code analyse" if task in TASKS_WITH_REQUEST and task != "fix" else command.replace("paper ", "workflow ")
 
 
 def test_options_print_the_bodies_that_the_reference_names(given: dict[str, str]) -> None:

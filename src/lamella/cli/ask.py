@@ -128,8 +128,8 @@ def ask_once(
     *,
     as_json: bool,
     make_body: MakeBody = lambda answer, _chat: answer,
-) -> None:
-    """Ask the question, or only show the request that would be sent.
+) -> TurnAnswerJson | None:
+    """Ask the question and return the answer, or only show the request that would be sent.
 
     ``make_body`` may add fields about the conversation to the JSON output.
     """
@@ -137,9 +137,9 @@ def ask_once(
     with open_for_chat(options, output) as opened:
         if options.sends_request:
             with raise_resume_hint_on_interrupt(opened, options):
-                _send_and_print(opened, turn_request, output, make_body=make_body if as_json else None)
-        else:
-            _print_preview(opened.preview(turn_request), as_json=as_json)
+                return _send_and_print(opened, turn_request, output, make_body=make_body if as_json else None)
+        _print_preview(opened.preview(turn_request), as_json=as_json)
+        return None
 
 
 def single_question_options(options: ChatOptions) -> ChatOptions:
@@ -162,15 +162,16 @@ def _send_and_print(
     output: PlainOutput,
     *,
     make_body: MakeBody | None,
-) -> None:
+) -> TurnAnswerJson:
     print_demo_model_notice(opened.model)
     turn = asyncio.run(_run_turn(opened, turn_request, output))
-    call = turn.ledger.calls[-1]
+    call, answer = turn.ledger.calls[-1], opened.answer_to_json(turn)
     if make_body is not None:
-        print_json(make_body(opened.answer_to_json(turn), opened.conversation_log))
+        print_json(make_body(answer, opened.conversation_log))
     for line in (describe_stop_reason(call), format_model_call(call), format_requests_total(opened.conversation_log)):
         if line:
             print_text(line, err=True)
+    return answer
 
 
 async def _run_turn(opened: OpenedConversation, turn_request: TurnRequest, output: PlainOutput) -> Turn:

@@ -10,9 +10,10 @@ from msgspec.structs import asdict
 
 from lamella.attach import Attachment, Unknown
 from lamella.cli.access import ChatArgument, JsonOption, StoreOption, open_conversation
-from lamella.cli.ask import ask_once, read_piped_text, single_question_options
+from lamella.cli.ask import MakeBody, ask_once, read_piped_text, single_question_options
 from lamella.cli.chat.opening import ChatOptions
 from lamella.cli.chat.setting_commands import parse_setting_options
+from lamella.cli.code_fix import ChangeOffer, attach_named_files, run_check
 from lamella.cli.options import (
     ChatOption,
     MaxTokensOption,
@@ -30,13 +31,14 @@ from lamella.conversation.validation import check_text
 from lamella.errors import UsageError
 from lamella.hints import quote_for_shell
 from lamella.runners.code_questions import (
+    CHANGE_INSTRUCTION,
     TASKS_WITH_REQUEST,
     CodeTask,
     CodeTaskTurn,
     build_task_turn,
     state_from_prompt,
 )
-from lamella.schemas.answers import CodeAnswerJson, TurnAnswerJson
+from lamella.schemas.answers import CodeAnswerJson, CodeFixJson, TurnAnswerJson
 from lamella.schemas.code import CodeStateJson, SolutionJson, selection_to_json
 from lamella.wiring import (
     DEFAULT_CODE_BUDGET,
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from lamella.ports import CodeSelection
 
 _STDIN = Path("-")
+# Ends of an answer that was not cut off.
+_COMPLETE_STOPS = ("end", "sequence")
 _RequestArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="JSON request; - reads stdin.", show_default=False)
 ]
@@ -147,19 +151,30 @@ _TASK_DESCRIPTIONS = {
     CodeTask.OPTIMISE: "Optimise code and explain what was slow.",
     CodeTask.COMMENT: "Add comments to code and change nothing else.",
     CodeTask.COMPLETE: "Complete unfinished code.",
-    CodeTask.FIX: "Fix a piped-in error: `make 2>&1 | lamella code fix`.",
 }
 _FilesArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="FILE[:LINES]", help="Files, or lines such as main.py:10-20. Piped input is attached too."),
 ]
+_CheckOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CMD",
+        help="Command to run before and after the change. Without piped input, its output is the error.",
+        show_default=False,
+    ),
+]
+_YesOption = Annotated[bool, typer.Option("--yes", help="Apply the change without asking.")]
 _SayOption = Annotated[str, typer.Option("--say", metavar="TEXT", help="Additional instructions.", show_default=False)]
 
 
 def add_task_commands(app: typer.Typer) -> None:
     """Add one command per built-in code task."""
     for kind in TASKS_WITH_REQUEST:
-        app.command(kind.value, help=_TASK_DESCRIPTIONS[kind])(_make_task_command(kind))
+        if kind is CodeTask.FIX:
+            app.command(kind.value)(fix)
+        else:
+            app.command(kind.value, help=_TASK_DESCRIPTIONS[kind])(_make_task_command(kind))
 
 
 def _make_task_command(task: CodeTask) -> Callable[..., None]:
@@ -189,10 +204,70 @@ def _make_task_command(task: CodeTask) -> Callable[..., None]:
                 settings=given,
             )
         )
-        about = _resolve_code(task, files or (), vault, text=say)
+        about = _resolve_code(task, files or (), vault, piped=read_piped_text(), model=model, text=say)
         _send_task(build_task_turn(task, *about, text=say), options, as_json=as_json)
 
     return run
+
+
+def fix(
+    *,
+    files: _FilesArgument = None,
+    say: _SayOption = "",
+    check: _CheckOption = None,
+    yes: _YesOption = False,
+    vault: VaultOption = None,
+    model: ModelOption = None,
+    chat: ChatOption = None,
+    system: SystemOption = None,
+    settings: SettingOption = None,
+    preview: PreviewOption = False,
+    max_tokens: MaxTokensOption = None,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Fix a piped-in error: `make 2>&1 | lamella code fix`.
+
+    Files that the error names are attached. If the answer changes files, the diff is shown and applied after a yes.
+    """
+    options = single_question_options(
+        ChatOptions(
+            store=store,
+            chat=chat,
+            model=model,
+            vault=vault,
+            max_answer_tokens=max_tokens,
+            sends_request=not preview,
+            settings=parse_setting_options(system, settings),
+        )
+    )
+    piped, checked = read_piped_text(), None
+    if check is not None:
+        checked = run_check(check)
+        print_text(f"check: {checked.outcome}", err=True)
+        if checked.exit_code == 0 and not piped.strip() and not say.strip():
+            raise UsageError("The check passes, so there is no error to fix.", hint="Describe one with --say TEXT.")
+        if checked.exit_code and not piped.strip():
+            piped = checked.output if checked.output.strip() else f"{checked.command}: {checked.outcome}\n"
+    about = _resolve_code(CodeTask.FIX, files or (), vault, piped=piped, model=model, text=say)
+    turn = build_task_turn(CodeTask.FIX, *about, text=say)
+    turn = turn._replace(attach=(*turn.attach, CHANGE_INSTRUCTION))
+    offer = ChangeOffer(folder=vault, check=checked, applies_without_asking=yes)
+
+    def add_change(answer: TurnAnswerJson, conversation: Conversation) -> CodeFixJson:
+        offer.process(answer.answer, is_complete=_is_complete(answer), asks=False)
+        return offer.add_to_json(_add_state(answer, conversation))
+
+    answer = _send_task(turn, options, as_json=as_json, make_body=add_change)
+    if answer is not None and as_json:
+        offer.exit_if_unsuccessful()
+    elif answer is not None:
+        offer.process(answer.answer, is_complete=_is_complete(answer), asks=True)
+        offer.finish()
+
+
+def _is_complete(answer: TurnAnswerJson) -> bool:
+    return answer.call.stop in _COMPLETE_STOPS
 
 
 def analyse(
@@ -234,14 +309,16 @@ def analyse(
     _send_task(build_task_turn(CodeTask.CODEBASE, *attach_code(chosen), text=asked), options, as_json=as_json)
 
 
-def _send_task(turn: CodeTaskTurn, options: ChatOptions, *, as_json: bool) -> None:
+def _send_task(
+    turn: CodeTaskTurn, options: ChatOptions, *, as_json: bool, make_body: MakeBody | None = None
+) -> TurnAnswerJson | None:
     brought = tuple(one.to_artifact() for one in turn.attach)
     # Verbatim: braces in a text about code must not be expanded as template variables.
-    ask_once(
+    return ask_once(
         TurnRequest(text=turn.text, attach=brought, is_verbatim=True),
         options,
         as_json=as_json,
-        make_body=_add_state,
+        make_body=make_body or _add_state,
     )
 
 
@@ -250,12 +327,15 @@ def _add_state(answer: TurnAnswerJson, chat: Conversation) -> CodeAnswerJson:
     return CodeAnswerJson(**asdict(answer), chat_state=state.to_dict())
 
 
-def _resolve_code(task: CodeTask, names: Sequence[str], vault: Path | None, *, text: str) -> list[Attachment]:
-    """Return the code that a task is about: the named files and piped input.
+def _resolve_code(
+    task: CodeTask, names: Sequence[str], vault: Path | None, *, piped: str, model: str | None, text: str
+) -> list[Attachment]:
+    """Return the code that a task is about: the named files, piped input, and files that the user's words name.
 
-    ``fix`` also accepts an error that is only described in words (``text``).
+    ``fix`` also attaches the files that the error names, and accepts an error that is only described in words
+    (``text``).
     """
-    files, piped = open_named_files(vault), read_piped_text()
+    files = open_named_files(vault)
     for name in names:
         if not name.strip():
             raise UsageError("A file name is blank.", hint=f"Example: lamella code {task} main.py:10-20")
@@ -265,6 +345,9 @@ def _resolve_code(task: CodeTask, names: Sequence[str], vault: Path | None, *, t
                 hint=f"Give files, or run: lamella code analyse {quote_for_shell(name)} --question …",
             )
     found = [one for name in names for one in files.resolve(name)]
+    naming = f"{text}\n{piped}" if task is CodeTask.FIX else text
+    if naming.strip():
+        found += attach_named_files(naming, found, folder=vault, model=model)
     if piped.strip():
         found.append(Unknown(text=piped, title="terminal" if task is CodeTask.FIX else "stdin"))
     if task is CodeTask.FIX:

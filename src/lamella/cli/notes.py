@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.cli.access import JsonOption
-from lamella.cli.output import escape_line, format_count, print_json, print_result, print_text, show_if_slow
+from lamella.cli.output import escape_line, format_count, print_json, print_text, show_if_slow
 from lamella.cli.tables import print_note_hits
 from lamella.conversation.note_index import MAX_HITS
 from lamella.conversation.validation import check_text
-from lamella.errors import UsageError
+from lamella.errors import UsageError, WriteDeniedError
 from lamella.schemas.catalog import list_arguments, tools_to_json
 from lamella.schemas.library import RestoredNoteJson, hits_to_json, index_to_json
 from lamella.wiring import (
@@ -20,6 +20,7 @@ from lamella.wiring import (
     make_memory_part,
     open_note_index,
     open_note_writer,
+    open_repository_editor,
     open_runner_context,
     read_services,
 )
@@ -27,6 +28,7 @@ from lamella.wiring import (
 if TYPE_CHECKING:
     from lamella.conversation.note_index import NoteIndex
     from lamella.ports import IndexReport
+    from lamella.vault_writer import NoteWriter
 
 _MAX_SHOWN_PROBLEMS = 3
 VaultFolderOption = Annotated[
@@ -104,7 +106,7 @@ def _print_index_problems(report: "IndexReport", *, max_shown: int) -> None:
         print_text(f"not searched: {len(report.unread) - max_shown:,} more; `lamella index` lists them.", err=True)
 
 
-# ``lamella tools`` and ``lamella restore``: list the models' tools, and undo what a model wrote to a note.
+# ``lamella tools`` and ``lamella restore``: list the models' tools, and undo a change of a note or of code.
 
 
 def tools(*, vault: VaultFolderOption = None, as_json: JsonOption = False) -> None:
@@ -126,19 +128,44 @@ def tools(*, vault: VaultFolderOption = None, as_json: JsonOption = False) -> No
 
 def restore(
     *,
-    note: Annotated[
-        str | None, typer.Argument(help="Path of a note in the vault.", show_default="the last changed note")
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE", help="Path of a note or of a file in the repository.", show_default="the last change"
+        ),
     ] = None,
     vault: VaultFolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Undo the last change that a model made to a note.
+    """Undo the last change that Lamella made to a note of the vault, or to files of this repository.
 
     Run it again to undo the change before that.
     """
-    path, is_removed = open_note_writer(get_vault(vault), read_services()).restore(note)
-    did = "Removed (the text is in the backups)" if is_removed else "Restored"
-    print_result(f"{did}: {escape_line(path)}", RestoredNoteJson(path=path, removed=is_removed), as_json=as_json)
+    notes, code = _open_note_writer(vault), open_repository_editor(vault)
+    note_change = None if notes is None else notes.last_change(file)
+    code_change = code.last_change(file)
+    if code_change is not None and (note_change is None or code_change.at > note_change.at):
+        restored = code.restore(file)
+    elif notes is not None:
+        restored = [notes.restore(file)]
+    else:
+        named = f" of {file}" if file else ""
+        raise WriteDeniedError(
+            f"There is no change{named} to undo.",
+            hint="Run it in the repository with the changed file, or name the vault with --vault.",
+        )
+    if as_json:
+        path, removed = restored[0]
+        print_json(RestoredNoteJson(path=path, removed=removed, paths=[path for path, _ in restored]))
+        return
+    for path, removed in restored:
+        print_text(f"{'Removed (the text is in the backups)' if removed else 'Restored'}: {escape_line(path)}")
+
+
+def _open_note_writer(vault: Path | None) -> "NoteWriter | None":
+    """Return the writer of the named vault, or of the vault that contains the working folder; None without a vault."""
+    found = _find_vault(vault)
+    return None if found is None else open_note_writer(found, read_services())
 
 
 def _find_vault(vault: Path | None) -> Path | None:

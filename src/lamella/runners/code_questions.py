@@ -234,6 +234,25 @@ ATTACHED_TASKS: tuple[CodeTask, ...] = tuple(kind for kind in TASK_INSTRUCTIONS 
 SYSTEM_PART = "guidelines"
 
 
+# Instructions for a program that reads the changes in the answer and offers them to the user.
+CHANGE_INSTRUCTION = Instruction(
+    name="changes",
+    text=(
+        "How to give changes of files. If files of the repository have to change, give each change as a block, after "
+        "your explanation. A program shows them to the user and applies them.\n\n"
+        "path/of/the/file.py\n"
+        "<<<<<<< SEARCH\n"
+        "the lines to replace\n"
+        "=======\n"
+        "the new lines\n"
+        ">>>>>>> REPLACE\n\n"
+        "The path is the one under which the file is attached. Copy the lines to replace from the file, whole and with "
+        "their indentation; they must occur there only once, so add lines around them if necessary. Change only what "
+        "the task needs. Give no block for a file that you were not shown."
+    ),
+)
+
+
 def parse_task(name: str) -> CodeTask:
     """Return the code task of a name; raise ``InvalidOperationError`` with the valid names if there is none."""
     try:

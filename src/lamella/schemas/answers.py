@@ -69,6 +69,37 @@ class CodeAnswerJson(TurnAnswerJson, frozen=True, kw_only=True):
     chat_state: ChatState = field(name="chatState")
 
 
+class FileChangeJson(JsonBody, frozen=True, kw_only=True):
+    """The change of one file."""
+
+    path: Annotated[str, Meta(description="Relative to the root of the repository.")]
+    diff: str
+    created: Annotated[bool, Meta(description="Whether the file is new.")]
+
+
+class CheckJson(JsonBody, frozen=True, kw_only=True):
+    """The exit codes of the command that checks a change."""
+
+    command: str
+    before: int
+    after: Annotated[int | None, Meta(description="Null if the change was not applied.")]
+
+
+class CodeChangeJson(JsonBody, frozen=True, kw_only=True):
+    """The change that an answer offers."""
+
+    files: Sequence[FileChangeJson]
+    applied: bool
+    refused: Annotated[str | None, Meta(description="Why the change cannot be applied.")]
+    check: CheckJson | None
+
+
+class CodeFixJson(CodeAnswerJson, frozen=True, kw_only=True):
+    """An answered code question, and the change of files that the answer offers."""
+
+    change: CodeChangeJson
+
+
 def answer_to_json(turn: "BuiltTurn", answer: str, call: ModelCall, *, conversation_key: str | None) -> TurnAnswerJson:
     """Return an answered turn; ``conversation_key`` is None if the conversation is not stored."""
     return TurnAnswerJson(

@@ -222,10 +222,11 @@ class IndexJson(VersionedBody, frozen=True, kw_only=True):
 
 
 class RestoredNoteJson(VersionedBody, frozen=True, kw_only=True):
-    """A note of which the last change by a model was undone."""
+    """A note, or files of a repository, of which the last change was undone."""
 
     path: str
-    removed: Annotated[bool, Meta(description="Whether the note was removed, because the change had created it.")]
+    removed: Annotated[bool, Meta(description="Whether the file was removed, because the change had created it.")]
+    paths: Annotated[Sequence[str], Meta(description="All files that the change had changed.")]
 
 
 def hits_to_json(query: str, hits: Sequence[NoteHit], report: IndexReport) -> NoteHitsJson:

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         resolve_conversation_settings,
         window_settings,
     )
-    from lamella.wiring.runner_context import open_note_writer, open_runner_context
+    from lamella.wiring.runner_context import open_note_writer, open_repository_editor, open_runner_context
     from lamella.wiring.server import (
         EnginePool,
         is_loopback,
@@ -160,6 +160,7 @@ __all__ = [
     "open_pool",
     "open_prompt_builder",
     "open_provider",
+    "open_repository_editor",
     "open_runner_context",
     "open_servers",
     "open_sources",
@@ -277,7 +278,7 @@ if not TYPE_CHECKING:
             "requires_named_model",
             "open_trust_file",
         ),
-        "lamella.wiring.runner_context": ("open_runner_context", "open_note_writer"),
+        "lamella.wiring.runner_context": ("open_runner_context", "open_note_writer", "open_repository_editor"),
         "lamella.wiring.workflows": (
             "get_workflow",
             "is_workflow_path",

@@ -17,11 +17,12 @@ from lamella.conversation.runner_context import RunnerContext
 from lamella.settings.model import WritePermission
 from lamella.settings.rules import get_write_permission
 from lamella.wiring.mcp import open_servers
-from lamella.wiring.services import ServiceContainer
+from lamella.wiring.services import ServiceContainer, read_services
 from lamella.wiring.trust import find_web_search_url
 
 if TYPE_CHECKING:
     from lamella.attach import Tool
+    from lamella.codebase.repository_edits import RepositoryEditor
     from lamella.conversation.conversation import Conversation
     from lamella.conversation.note_index import NoteIndex
     from lamella.ports import AllowWrite, Fact, ProjectFolder, UserMemory
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     OpenMemory = Callable[[], UserMemory]
 
 _BACKUPS_FOLDER = "backups"
+_CODE_BACKUPS_SUFFIX = "-code"
 # Settings for writing that a project file may not set. Opening a conversation refuses these and more.
 USER_ONLY_SETTINGS = ("note_writes", "note_backups", "memory_writes")
 
@@ -95,6 +97,24 @@ def open_note_writer(vault: Path, services: ServiceContainer) -> "NoteWriter":
     Vault(vault)
     root = vault.resolve()
     return NoteWriter(root, open_backups=lambda: BackupFolder(_backup_folder(root, services)), now=_local_now)
+
+
+def open_repository_editor(folder: Path | None = None, services: ServiceContainer | None = None) -> "RepositoryEditor":
+    """Return the editor for the repository that contains a folder, by default the current one."""
+    from lamella.codebase.repository_edits import RepositoryEditor
+    from lamella.vault_writer import BackupFolder
+
+    services = services or read_services()
+    _check_not_set_by_project(services)
+
+    def open_backups(root: Path) -> BackupFolder:
+        # A vault may be a repository, too. Its notes have other rules for writing, so the backups are kept separately.
+        notes = _backup_folder(root, services)
+        return BackupFolder(notes.with_name(f"{notes.name}{_CODE_BACKUPS_SUFFIX}"))
+
+    return RepositoryEditor(
+        folder or Path.cwd(), secrets=services.secret_scanner, open_backups=open_backups, now=_local_now
+    )
 
 
 def _check_not_set_by_project(services: ServiceContainer) -> None:

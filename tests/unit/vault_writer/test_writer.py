@@ -144,7 +144,7 @@ def test_changes_are_restored_in_reverse_order(place: Place) -> None:
     assert place.text("a.md") == "two\n"
     assert place.writer.restore() == ("a.md", False)
     assert place.text("a.md") == "one\n"
-    with pytest.raises(WriteDeniedError, match="no change to take back"):
+    with pytest.raises(WriteDeniedError, match="no change to undo"):
         place.writer.restore()
     # What was taken away can still be read.
     assert any(path.read_bytes() == b"made\n" for path in place.backups.glob("*/new.md"))
