@@ -29,6 +29,7 @@ EXCEPTIONS = {
     "conversation/cache_ledger.py: _format_log_fields": "a log line",
     "conversation/summaries.py: _summarize_into_queue": "a type",
     "conversation/turn.py: BuiltTurn.__repr__": "a repr",
+    "core/text/code_edits.py: _parse_hunk": "a line of a diff",
     "core/values.py: repr_without": "a repr",
     "runners/code_questions.py: <module>": "a prompt about errors from a terminal",
     "server/sessions.py: session_cookie_headers": "a header",

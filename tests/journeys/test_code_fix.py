@@ -48,7 +48,7 @@ def fix(root: Path, environment: dict[str, str], script: Callable[..., str]) -> 
     return run
 
 
-def test_the_named_file_is_attached_and_the_change_is_applied_and_undone(
+def test_named_file_is_attached_and_change_is_applied_and_undone(
     fix: Callable[..., Ran], root: Path, environment: dict[str, str]
 ) -> None:
     ran = fix("--yes")
@@ -64,14 +64,14 @@ def test_the_named_file_is_attached_and_the_change_is_applied_and_undone(
     assert (again.exit, "There is no change to undo." in again.err) == (2, True)
 
 
-def test_without_a_terminal_and_without_yes_the_change_is_only_shown(fix: Callable[..., Ran], root: Path) -> None:
+def test_without_terminal_and_without_yes_change_is_only_shown(fix: Callable[..., Ran], root: Path) -> None:
     ran = fix()
     assert (ran.exit, "Add --yes" in ran.err, "+    return bed.get" in ran.err) == (0, True, True)
     assert (root / "src/beds.py").read_text() == BEDS
 
 
 @pytest.mark.parametrize(("typed", "text"), [("y", FIXED), ("n", BEDS), ("", BEDS)])
-def test_at_a_terminal_only_a_yes_applies_the_change(
+def test_at_terminal_only_yes_applies_change(
     typed: str, text: str, root: Path, environment: dict[str, str], script: Callable[..., str]
 ) -> None:
     words = ["code", "fix", "--check", CHECK, "--model", script(ANSWER)]
@@ -83,7 +83,7 @@ def test_at_a_terminal_only_a_yes_applies_the_change(
     assert (root / "src/beds.py").read_text() == text
 
 
-def test_if_the_error_is_piped_the_answer_is_read_from_the_terminal(
+def test_if_error_is_piped_answer_is_read_from_terminal(
     root: Path, environment: dict[str, str], script: Callable[..., str]
 ) -> None:
     model, shown = script(ANSWER), b""
@@ -100,18 +100,18 @@ def test_if_the_error_is_piped_the_answer_is_read_from_the_terminal(
     assert (root / "src/beds.py").read_text() == FIXED
 
 
-def test_the_output_of_a_failing_check_is_the_error(fix: Callable[..., Ran], root: Path) -> None:
+def test_output_of_failing_check_is_error(fix: Callable[..., Ran], root: Path) -> None:
     ran = fix("--check", CHECK, "--yes", stdin="")
     assert (ran.exit, "attached: src/beds.py" in ran.err) == (0, True)
     assert "check: passed; before the change: failed (exit code 1)" in ran.err
 
 
-def test_if_the_check_still_fails_the_output_is_shown_and_the_exit_code_is_one(fix: Callable[..., Ran]) -> None:
+def test_if_check_still_fails_output_is_shown_and_exit_code_is_one(fix: Callable[..., Ran]) -> None:
     ran = fix("--check", CHECK, "--yes", stdin="", answer=ANSWER.replace('bed.get("wet", 0) + 1\n>', "bed.dry\n>"))
     assert (ran.exit, "AttributeError" in ran.err) == (1, True)
 
 
-def test_a_passing_check_without_an_error_is_refused(fix: Callable[..., Ran]) -> None:
+def test_passing_check_without_error_is_refused(fix: Callable[..., Ran]) -> None:
     ran = fix("--check", "true", stdin="")
     assert (ran.exit, "The check passes, so there is no error to fix." in ran.err) == (2, True)
 
@@ -125,7 +125,7 @@ def test_a_passing_check_without_an_error_is_refused(fix: Callable[..., Ran]) ->
         (ANSWER.replace('    return bed["wet"] + 1\n=', "    return bed.dry\n="), "are not in src/beds.py"),
     ],
 )
-def test_a_change_that_is_not_allowed_or_does_not_apply_is_refused_with_the_reason(
+def test_change_that_is_not_allowed_or_does_not_apply_is_refused_with_reason(
     answer: str, reason: str, fix: Callable[..., Ran], root: Path
 ) -> None:
     ran = fix("--yes", answer=answer)
@@ -133,7 +133,7 @@ def test_a_change_that_is_not_allowed_or_does_not_apply_is_refused_with_the_reas
     assert (root / "src/beds.py").read_text() == BEDS
 
 
-def test_json_has_the_change_and_the_check(fix: Callable[..., Ran]) -> None:
+def test_json_has_change_and_check(fix: Callable[..., Ran]) -> None:
     ran = fix("--check", CHECK, "--yes", "--json")
     change = json.loads(ran.out)["change"]
     assert (change["applied"], change["refused"]) == (True, None)
@@ -143,12 +143,12 @@ def test_json_has_the_change_and_the_check(fix: Callable[..., Ran]) -> None:
     assert (refused.exit, "is not a path" in json.loads(refused.out)["change"]["refused"]) == (1, True)
 
 
-def test_files_that_may_not_be_read_are_named_with_the_reason(fix: Callable[..., Ran]) -> None:
+def test_files_that_may_not_be_read_are_named_with_reason(fix: Callable[..., Ran]) -> None:
     assert "note: .env is not attached: files of this name hold secrets." in fix(stdin="see .env").err
 
 
 @pytest.mark.parametrize("task", ["explain", "tests", "optimise"])
-def test_other_tasks_read_the_files_that_the_question_names(
+def test_other_tasks_read_files_that_question_names(
     task: str, root: Path, environment: dict[str, str], script: Callable[..., str]
 ) -> None:
     words = ("code", task, "--say", "What does src/beds.py do?", "--model", script("It waters."))

@@ -137,7 +137,7 @@ def restore(
     vault: VaultFolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Undo the last change that Lamella made to a note of the vault, or to files of this repository.
+    """Undo the last change that a model made to a note or to code.
 
     Run it again to undo the change before that.
     """

@@ -19,7 +19,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("is_complete", "text"), [(True, "x = 2\n"), (False, "x = 1\n")])
-def test_the_change_of_an_answer_that_was_cut_off_is_refused(folder: Path, *, is_complete: bool, text: str) -> None:
+def test_change_of_answer_that_was_cut_off_is_refused(folder: Path, *, is_complete: bool, text: str) -> None:
     offer = ChangeOffer(folder=folder, check=None, applies_without_asking=True)
     offer.process(ANSWER, is_complete=is_complete, asks=True)
     if is_complete:
@@ -30,7 +30,7 @@ def test_the_change_of_an_answer_that_was_cut_off_is_refused(folder: Path, *, is
     assert (folder / "a.py").read_text() == text
 
 
-def test_a_check_gives_its_exit_code_and_the_end_of_its_output() -> None:
+def test_check_gives_its_exit_code_and_end_of_its_output() -> None:
     result = run_check("echo out; echo err >&2; exit 3")
     assert (result.exit_code, result.output) == (3, "out\nerr\n")
     long = run_check("head -c 300000 /dev/zero | tr '\\0' 'x'; echo end")

@@ -59,7 +59,7 @@ def block(path: str, old: str, new: str) -> str:
     return f"{path}\n<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n"
 
 
-def test_the_last_frame_of_a_traceback_comes_first(root: Path) -> None:
+def test_last_frame_of_traceback_comes_first(root: Path) -> None:
     named = read(root, TRACEBACK.format(root=root))
     assert [one.path for one in named] == ["src/beds.py", "src/tools.py"]
     assert named[0].text == FILES["src/beds.py"]
@@ -83,7 +83,7 @@ def test_files_are_found_as_programs_name_them(root: Path, text: str, paths: lis
     assert [one.path for one in read(root, text)] == paths
 
 
-def test_paths_count_from_the_folder_and_from_the_root(root: Path) -> None:
+def test_paths_count_from_folder_and_from_root(root: Path) -> None:
     assert [one.path for one in read(root / "src", "beds.py:2 lib/tools.py:1 ../notes.md")] == [
         "src/beds.py",
         "lib/tools.py",
@@ -91,7 +91,7 @@ def test_paths_count_from_the_folder_and_from_the_root(root: Path) -> None:
     ]
 
 
-def test_a_long_file_is_read_around_the_named_line(root: Path) -> None:
+def test_long_file_is_read_around_named_line(root: Path) -> None:
     named = read(root, "src/long.py:1500: error", budget=1_000)
     assert [(one.path, one.lines) for one in named] == [("src/long.py", (1440, 1560))]
     assert named[0].text.startswith("line_1440 =")
@@ -135,7 +135,7 @@ def test_secret_ignored_and_linked_files_are_neither_read_nor_changed(root: Path
     ],
 )
 @pytest.mark.parametrize("form", ["block", "diff", "new"])
-def test_paths_outside_the_repository_are_refused(root: Path, path: str, form: str) -> None:
+def test_paths_outside_repository_are_refused(root: Path, path: str, form: str) -> None:
     (root.parent / "secret.py").write_text("x\n")
     answer = {
         "block": block(path, "x\n", "y\n"),
@@ -154,7 +154,7 @@ def test_new_files_are_refused_where_no_file_belongs(root: Path, path: str) -> N
         editor(root).plan_changes(block(path, "", "x = 1\n"))
 
 
-def test_a_change_is_written_with_a_backup_and_undone(root: Path) -> None:
+def test_change_is_written_with_backup_and_undone(root: Path) -> None:
     (root / "src/beds.py").chmod(0o755)
     own = editor(root)
     changes = own.plan_changes(
@@ -175,7 +175,7 @@ def test_a_change_is_written_with_a_backup_and_undone(root: Path) -> None:
         own.restore()
 
 
-def test_one_file_of_a_change_can_be_undone_from_its_folder(root: Path) -> None:
+def test_one_file_of_change_can_be_undone_from_its_folder(root: Path) -> None:
     own = editor(root)
     own.write(
         own.plan_changes(
@@ -186,7 +186,7 @@ def test_one_file_of_a_change_can_be_undone_from_its_folder(root: Path) -> None:
     assert (root / "notes.md").read_text() == "# N\n"
 
 
-def test_a_file_that_was_changed_meanwhile_is_neither_written_nor_restored(root: Path) -> None:
+def test_file_that_was_changed_meanwhile_is_neither_written_nor_restored(root: Path) -> None:
     own = editor(root)
     changes = own.plan_changes(block("src/beds.py", "    return bed.wet\n", "    return 1\n"))
     (root / "src/beds.py").write_text("mine\n")
@@ -205,7 +205,7 @@ def test_if_one_edit_does_not_apply_nothing_is_planned(root: Path) -> None:
         editor(root).plan_changes(answer)
 
 
-def test_if_one_file_cannot_be_written_the_others_get_their_text_back(root: Path) -> None:
+def test_if_one_file_cannot_be_written_others_get_their_text_back(root: Path) -> None:
     own = editor(root)
     changes = own.plan_changes(
         block("src/beds.py", "    return bed.wet\n", "    return 1\n") + block("docs/new.md", "", "x\n")
@@ -224,7 +224,7 @@ def test_windows_line_ends_stay(root: Path) -> None:
     assert (root / "src/beds.py").read_bytes() == b"def water(bed):\r\n    return 1\r\n"
 
 
-def test_without_git_the_folder_itself_is_the_repository(tmp_path: Path) -> None:
+def test_without_git_folder_itself_is_repository(tmp_path: Path) -> None:
     root = write(tmp_path / "plain", {"a.py": "x = 1\n", ".env": "KEY=1\n"})
     own = editor(root)
     assert [one.path for one in read(root, "a.py:1 .env ../b.py") if one.text] == ["a.py"]
@@ -232,6 +232,6 @@ def test_without_git_the_folder_itself_is_the_repository(tmp_path: Path) -> None
     assert (root / "a.py").read_text() == "x = 2\n"
 
 
-def test_an_absolute_path_in_the_repository_is_accepted(root: Path) -> None:
+def test_absolute_path_in_repository_is_accepted(root: Path) -> None:
     changes = editor(root).plan_changes(block(str(root / "notes.md"), "# Notes\n", "# N\n"))
     assert [change.path for change in changes] == ["notes.md"]

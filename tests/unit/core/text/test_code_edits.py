@@ -47,18 +47,18 @@ def test_several_blocks_of_one_file_apply_in_order() -> None:
     assert apply(answer) == FILE.replace("bed.wet", "2")
 
 
-def test_several_hunks_count_from_the_lines_before_the_change() -> None:
+def test_several_hunks_count_from_lines_before_change() -> None:
     text = "x\n" * 5 + "a\n" + "x\n" * 5 + "b\n"
     hunks = "@@ -1,1 +1,3 @@\n+new\n+new\n x\n@@ -5,2 +7,2 @@\n x\n-a\n+A\n@@ -11,2 +13,2 @@\n x\n-b\n+B\n"
     assert apply(diff(hunks), text) == "new\nnew\n" + text.replace("a", "A").replace("b", "B")
 
 
-def test_text_after_a_complete_diff_is_ignored() -> None:
+def test_text_after_complete_diff_is_ignored() -> None:
     body = "--- a/beds.py\n+++ b/beds.py\n@@ -1,2 +1,2 @@\n def water(bed):\n-    return bed.wet\n+    return True\n\nDone.\n"
     assert apply(body) == FILE.replace("bed.wet", "True")
 
 
-def test_a_removed_line_with_two_dashes_is_no_head_of_a_diff() -> None:
+def test_removed_line_with_two_dashes_is_no_head_of_diff() -> None:
     assert apply(diff("@@ -1,2 +1,1 @@\n SELECT 1\n--- comment\n"), "SELECT 1\n-- comment\n") == "SELECT 1\n"
 
 
@@ -83,12 +83,12 @@ def test_a_removed_line_with_two_dashes_is_no_head_of_a_diff() -> None:
         (diff("@@ -1 +1 @@\n-def water(bed):\n\\ No newline at end of file\n+x\n"), "end of the file"),
     ],
 )
-def test_an_edit_that_does_not_apply_exactly_is_refused_with_the_reason(answer: str, reason: str) -> None:
+def test_edit_that_does_not_apply_exactly_is_refused_with_reason(answer: str, reason: str) -> None:
     with pytest.raises(WriteDeniedError, match=reason):
         apply(answer)
 
 
-def test_a_repeated_passage_is_found_by_the_line_number_of_a_diff() -> None:
+def test_repeated_passage_is_found_by_line_number_of_diff() -> None:
     assert apply(diff("@@ -3,1 +3,1 @@\n-x\n+y\n"), "x\nx\nx\n") == "x\nx\ny\n"
 
 
@@ -104,17 +104,17 @@ def test_a_repeated_passage_is_found_by_the_line_number_of_a_diff() -> None:
         ("a\x0c\nb\nc\x85\n", "a\x0c\nB\nnew\nc\x85\n"),
     ],
 )
-def test_line_ends_byte_order_mark_and_a_missing_last_newline_are_kept(before: str, after: str) -> None:
+def test_line_ends_byte_order_mark_and_missing_last_newline_are_kept(before: str, after: str) -> None:
     assert apply(block("b\n", "B\nnew\n"), before) == after
 
 
-def test_a_diff_can_add_and_remove_the_last_newline() -> None:
+def test_diff_can_add_and_remove_last_newline() -> None:
     adds = diff("@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n")
     removes = diff("@@ -1,2 +1,2 @@\n a\n-b\n+b\n\\ No newline at end of file\n")
     assert (apply(adds, "a\nb"), apply(removes, "a\nb\n")) == ("a\nb\n", "a\nb")
 
 
-def test_a_new_file_gets_the_whole_text() -> None:
+def test_new_file_gets_whole_text() -> None:
     answer = "--- /dev/null\n+++ b/beds.py\n@@ -0,0 +1,2 @@\n+a\n+b\n"
     assert (apply(answer, None), apply(block("", "a\nb\n"), None)) == ("a\nb\n", "a\nb\n")
     with pytest.raises(WriteDeniedError, match=r"no file beds\.py"):
@@ -125,7 +125,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "", " a", "=", "\r", "+", "-"]), max
 
 
 @given(LINES, LINES, LINES, LINES, st.sampled_from(["\n", "\r\n"]), st.booleans())
-def test_lines_around_an_edit_keep_their_bytes(
+def test_lines_around_edit_keep_their_bytes(
     above: list[str],
     old: list[str],
     new: list[str],
