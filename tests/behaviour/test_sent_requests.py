@@ -1,14 +1,18 @@
 """Every interface shows the requests that were sent, or says why a request cannot be derived."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.invariants.tool_rounds import call_tools
 from tests.journeys.running import run
 
 import lamella
 from lamella import Conversation, InvalidOperationError, Note
-from lamella.core.log.events.kinds import EventBatch
+from lamella.conversation.turn import ModelAnswer
+from lamella.core.log.events.kinds import EventBatch, EventRecord
+from lamella.core.messages import ModelReply, StopReason
 from lamella.core.values import replace
 from lamella.stores.open_store import open_sqlite
 from lamella.wiring import build_request_body
@@ -93,13 +97,38 @@ def test_transcript_lists_the_turns_that_it_cannot_reproduce(
 
 def with_other_hash(url: str, other: str) -> None:
     """Copy the conversation into another store, in which the second question has another stored hash."""
-    source, target = open_sqlite(url.removeprefix("sqlite:///")), open_sqlite(other.removeprefix("sqlite:///"))
-    key = source.list_conversations()[0].conversation
-    records = list(source.load(key))
+    copy_changed(url, other, change_second_fingerprint)
+
+
+def change_second_fingerprint(records: list[EventRecord]) -> None:
     number = [at for at, one in enumerate(records) if '"whole"' in one.body][1]
     body = json.loads(records[number].body)
     body["imprint"]["whole"] = body["imprint"]["prefix"]
     records[number] = replace(records[number], body=json.dumps(body, sort_keys=True, separators=(",", ":")))
+
+
+def change_last_request_hash(records: list[EventRecord]) -> None:
+    number = [at for at, one in enumerate(records) if '"request":[' in one.body][-1]
+    body = json.loads(records[number].body)
+    body["calls"][-1]["request"][0] = "sha256:" + "0" * 64
+    records[number] = replace(records[number], body=json.dumps(body, sort_keys=True, separators=(",", ":")))
+
+
+def remove_request_hashes(records: list[EventRecord]) -> None:
+    """Make the records those of an earlier version, which stored only the hash of the first request of a turn."""
+    for number, record in enumerate(records):
+        body = json.loads(record.body)
+        for call in (*body.get("calls", ()), *body.get("made", ())):
+            if isinstance(call, dict):
+                call.pop("request", None)
+        records[number] = replace(record, body=json.dumps(body, sort_keys=True, separators=(",", ":")))
+
+
+def copy_changed(url: str, other: str, change: Callable[[list[EventRecord]], None]) -> None:
+    source, target = open_sqlite(url.removeprefix("sqlite:///")), open_sqlite(other.removeprefix("sqlite:///"))
+    key = source.list_conversations()[0].conversation
+    records = list(source.load(key))
+    change(records)
     names = {name for record in records for name in record.contents}
     contents = source.read_contents(key, sorted(names))
     target.append(key, EventBatch(records=tuple(records), contents=contents), expected=0, title="", name="tides")
@@ -123,6 +152,30 @@ def test_request_with_another_hash_fails_every_check(
     with lamella.open(other) as engine:
         assert any("not the one that was sent" in one.description for one in engine.verify())
     assert run("store", "verify", "--store", url).exit == 0
+
+
+def test_each_request_after_a_tool_round_is_checked(url: str, tmp_path: Path) -> None:
+    with lamella.open(url) as engine:
+        conversation = engine.chat("tides")
+        conversation.ask("When is high tide?")
+        for number in range(2):
+            last = call_tools(conversation, number)
+        conversation.reply(ModelAnswer(reply=ModelReply(text="At noon.", stop=StopReason.END)))
+        sent = [message.to_dict() for message in last.messages]
+    (shown,) = json.loads(run("replay", "tides", "--store", url, "--json").out)["turns"]
+    assert shown["messages"] == sent
+    assert shown["check"]["status"] == "verified"
+    for change, status, exit_code in (
+        (change_last_request_hash, "differs", 1),
+        (remove_request_hashes, "unverified", 0),
+    ):
+        other = f"sqlite:///{tmp_path / status}.db"
+        copy_changed(url, other, change)
+        (shown,) = json.loads(run("replay", "tides", "--store", other, "--json").out)["turns"]
+        assert shown["messages"] == sent
+        assert shown["check"]["status"] == status
+        assert run("replay", "tides", "--store", other, "--check").exit == exit_code
+        assert run("store", "verify", "--store", other).exit == exit_code
 
 
 def test_request_with_erased_content_reports_it(url: str, sent: list[list[dict[str, object]]]) -> None:

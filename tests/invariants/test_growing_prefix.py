@@ -5,7 +5,8 @@ from tests.invariants.broken_prompts import broken_laws, turns
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
-from lamella import Message
+from lamella import Conversation, Message
+from lamella.core.prompt.invariants import GROWING_PREFIX
 from lamella.core.values import replace
 
 TRIED = settings.get_profile("invariants")
@@ -59,3 +60,13 @@ def test_new_epoch_may_change_anything() -> None:
     first, second = turns("in_place")
     cut = replace(second.envelope, messages=second.messages[:1], prompt=replace(second.envelope.prompt, epoch=1))
     assert broken_laws(cut, before=first.envelope) == []
+
+
+def test_plan_made_after_a_longer_request_is_checked_against_a_shorter_one() -> None:
+    conversation = Conversation(layout="auto")
+    before = conversation.ask("One?").envelope.prompt
+    conversation.reply("Yes.")
+    envelope = conversation.ask("Two?").envelope
+    plan = replace(envelope.prompt.layout_plan, keep_messages=len(before.messages), within=1)
+    resent = replace(envelope, prompt=replace(envelope.prompt, epoch=before.epoch + 1, layout_plan=plan))
+    assert tuple(GROWING_PREFIX.check(resent, before)) == ()

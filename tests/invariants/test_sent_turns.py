@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_kept
 from tests.invariants.moves import Deed, Kept, Move
 from tests.invariants.reopened_prompts import NAME
-from tests.invariants.test_transcripts import call_tools
+from tests.invariants.tool_rounds import call_tools
 
 from lamella import ContextBudgetExceededError, Turn
 from lamella.conversation.sent_turns import iter_request_problems
-from lamella.conversation.turn import RequestStatus
+from lamella.conversation.turn import ModelAnswer, RequestStatus
 from lamella.core.log.turn_records import TurnRecord
+from lamella.core.messages import ModelReply, StopReason
 from lamella.stores.memory import InMemoryStore
 
 TRIED = settings.get_profile("invariants")
@@ -62,7 +63,11 @@ class SentRecorder(TightLasting):
                 # The results are in the log, and no request was sent with them.
                 self._opened.add(conversation.head)
         question = conversation.head
-        super()._do(deed, move, at)
+        if conversation.turns() and conversation.turns()[-1].reply is None and question in self.sent:
+            # An answer of a model: the hash of the request that it answers is stored with it.
+            conversation.reply(ModelAnswer(reply=ModelReply(text=move.text, stop=StopReason.END)), at=at)
+        else:
+            super()._do(deed, move, at)
         if conversation.head != question and question in self.sent and question not in self._opened:
             self.sent[conversation.head] = self.sent[question]
         return None

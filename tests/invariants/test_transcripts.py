@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from tests.invariants.moves import Deed, Kept, Move, kept_plans
 from tests.invariants.reopened_prompts import Lasting
 from tests.invariants.strategies import Plan, plans
+from tests.invariants.tool_rounds import call_tools
 
 from lamella import Conversation, Turn
-from lamella.conversation.turn import ModelAnswer
-from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
 from lamella.stores.memory import InMemoryStore
 from lamella.wiring import parse_transcript, replay_transcript
 
@@ -31,18 +30,6 @@ class Speaking(Lasting):
                 self.turns[-1] = call_tools(self.stored, number)
             if step.reply is not None:
                 self.move(Move(deed=Deed.REPLY, text=step.reply))
-
-
-def call_tools(chat: Conversation, number: int) -> Turn:
-    """A round of two calls, one of which fails."""
-    given = {"page": number, "a": [None, "ü"]}
-    arguments = json.dumps(given, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    calls = tuple(ToolCall(id=f"c{number}{one}", name="look", arguments=arguments) for one in "ab")
-    said = ModelReply(text="Let me look." * (number % 2), stop=StopReason.TOOL_CALLS, calls=calls)
-    chat.reply(ModelAnswer(reply=said))
-    return chat.submit_tool_outputs(
-        [ToolOutput(call=c.id, output=f"Page {number}.", failed=c.id.endswith("b")) for c in calls]
-    )
 
 
 def sent(turns: Sequence[Turn]) -> list[list[dict[str, object]]]:

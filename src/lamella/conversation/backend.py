@@ -1,6 +1,6 @@
 """The dependencies of stored conversations: store, clock, adapters, and the conversion of settings."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ from lamella.conversation.adapters import Adapters
 from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT
 from lamella.conversation.memory import RenderMemory
 from lamella.conversation.summaries import SummaryFetcher
+from lamella.conversation.turn import BuiltTurn
 from lamella.conversation.turn_runner import TurnLimits
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.log.turn import TurnSettings
@@ -51,6 +52,7 @@ class Backend(Struct, frozen=True, kw_only=True):
     key is never used twice. ``checkpoint_every`` is the number of events after which a checkpoint is due.
     ``render_memory`` renders the memory part of prompts; without it each conversation keeps the part it has.
     ``make_summary_fetcher`` returns the summary fetcher of a conversation if the adapters have no summarizer.
+    ``replay_transcript`` replays a written transcript as its reader would; without it the stored turns are replayed.
     ``opens_per_question`` is set by servers that open a conversation for every question. Opening is then no reason to
     refresh the memory part.
     """
@@ -65,6 +67,7 @@ class Backend(Struct, frozen=True, kw_only=True):
     render_memory: RenderMemory | None = None
     opens_per_question: bool = False
     make_summary_fetcher: Callable[["Conversation", str], SummaryFetcher] | None = None
+    replay_transcript: Callable[[Mapping[str, object]], Iterator[BuiltTurn]] | None = None
     # Whether a change without a given time happens now. Otherwise its time stays unknown, so that a conversation in
     # memory builds the same requests on any day.
     dates_changes: bool = True

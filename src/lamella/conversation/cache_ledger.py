@@ -41,7 +41,7 @@ from lamella.core.log.turn import (
 )
 from lamella.core.messages import ModelRequest
 from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
-from lamella.core.prompt.envelope import Envelope, make_envelope, make_fingerprint
+from lamella.core.prompt.envelope import Envelope, hash_request, make_envelope, make_fingerprint
 from lamella.core.prompt.layers.model import LAYER_ORDER
 from lamella.core.prompt.prefix_change import is_prefix_of
 from lamella.core.prompt.prompt import RENDERER_VERSION, Prompt
@@ -435,6 +435,7 @@ class UsageTracker:
             at=at,
             retries=answer.retries,
             stop_reason=answer.end_reason,
+            request=hash_request(envelope),
         )
 
     def build_auxiliary_call(

@@ -24,16 +24,17 @@ from lamella.core.log.branch import (
     read_model_calls,
     read_turns,
 )
+from lamella.core.log.call import RequestHash
 from lamella.core.log.compactions import ActiveCompactions
 from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.compaction import CompactionEvent
 from lamella.core.log.events.kinds import DeleteEvent, EventKind, EventRecord, SwitchEvent
-from lamella.core.log.events.message import MessageEvent, ResultsEvent
+from lamella.core.log.events.message import CallsEvent, MessageEvent, ResultsEvent
 from lamella.core.log.log import EventLog
 from lamella.core.log.turn import ReplyEvent, RequestFingerprint, Turn
 from lamella.core.log.turn_records import TurnRecord
 from lamella.core.prompt.advance import advance, pending_prompt
-from lamella.core.prompt.envelope import Envelope, make_envelope, make_fingerprint
+from lamella.core.prompt.envelope import Envelope, hash_request, make_envelope, make_fingerprint
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.prompt import RENDERER_VERSION, Prompt
 from lamella.core.prompt.receipts import UNDO_CAUSE
@@ -84,7 +85,8 @@ class _RequestTimeline:
 
     A version is a number of events. ``heads`` has the last message at each version. ``sent_versions`` has the versions
     at which a question was asked, continued after tool results, or compacted; ``opened_versions`` those at which it was
-    opened again. ``copies`` has the copied messages by the number of the deletion and the new id.
+    opened again. ``answers`` has, by question, the number of each event that a model call gave and the hash of the
+    request of that call. ``copies`` has the copied messages by the number of the deletion and the new id.
     """
 
     def __init__(self, conversation_key: str, records: Sequence[EventRecord]) -> None:
@@ -94,6 +96,7 @@ class _RequestTimeline:
         self.question_events: dict[str, list[tuple[int, MessageEvent]]] = {}
         self.sent_versions: dict[str, list[int]] = {}
         self.opened_versions: dict[str, list[int]] = {}
+        self.answers: dict[str, list[tuple[int, RequestHash]]] = {}
         for number, record in enumerate(records):
             if record.kind is EventKind.DELETE:
                 before = log.branch_records()
@@ -113,6 +116,12 @@ class _RequestTimeline:
             assert isinstance(asked, MessageEvent)
             self.question_events.setdefault(asked.id, []).append((number, asked))
             self.sent_versions.setdefault(asked.id, []).append(number + 1)
+        elif record.kind in (EventKind.CALLS, EventKind.REPLY):
+            event = decode_event(record)
+            assert isinstance(event, CallsEvent | ReplyEvent)
+            made = event.model_calls if isinstance(event, CallsEvent) else event.calls
+            if made and (request := made[-1].request) is not None:
+                self.answers.setdefault(event.parent, []).append((number, request))
         elif record.kind in (EventKind.RESULTS, EventKind.COMPACTION, EventKind.SWITCH):
             event = decode_event(record)
             if isinstance(event, SwitchEvent):
@@ -154,6 +163,15 @@ class _RequestTimeline:
         if was_called:
             return next((at for at in range(end, -1, -1) if self.heads[at] == question), None)
         return next((at for at in reversed(self.sent_versions.get(question, ())) if at <= end), None)
+
+    def list_open_versions(self, question: str, answer: int) -> Sequence[int]:
+        """Return the versions with which a question may have been sent for an answer, the latest first.
+
+        Nothing is sent between the last event that says that it was sent and its answer. But settings may have changed
+        meanwhile.
+        """
+        sent = max((at for at in self.sent_versions.get(question, ()) if at <= answer), default=0)
+        return [at for at in range(answer, sent - 1, -1) if self.heads[at] == question]
 
     def find_question_event(self, record: TurnRecord, end: int) -> int | None:
         """Return the number of the event with which a question was asked, before event ``end``."""
@@ -288,10 +306,37 @@ def _check_request(request: _Request, fingerprint: RequestFingerprint | None) ->
     if same:
         return RequestCheck(status=RequestStatus.VERIFIED)
     if fingerprint.renderer != RENDERER_VERSION:
-        detail = f"it was written by renderer {fingerprint.renderer}, and this version has renderer {RENDERER_VERSION}"
-        return RequestCheck(status=RequestStatus.OTHER_RENDERER, detail=detail)
+        return RequestCheck(status=RequestStatus.OTHER_RENDERER, detail=_describe_other_renderer(fingerprint.renderer))
     detail = f"its hash is {make_fingerprint(request.envelope).whole}, and {fingerprint.whole} was sent"
     return RequestCheck(status=RequestStatus.DIFFERS, detail=detail)
+
+
+def _check_answered_request(
+    deriver: _RequestDeriver, question: str, versions: Sequence[int], stored: RequestHash
+) -> tuple[_Request | None, RequestCheck]:
+    """Derive the request that a model call answered, and compare it with the hash that was stored with the call.
+
+    Returns the first derived request with that hash. If none has it, the latest one is described.
+    """
+    latest: _Request | None = None
+    for version in versions:
+        request = deriver.derive(question, version)
+        if hash_request(request.envelope).hash == stored.hash:
+            erased = RequestCheck(status=RequestStatus.ERASED, detail=_describe_erased(request))
+            return request, erased if request.unhashed_missing else RequestCheck(status=RequestStatus.VERIFIED)
+        latest = latest or request
+    if latest is None:
+        return None, RequestCheck(status=RequestStatus.UNVERIFIED, detail="its question was not open when it was sent")
+    if latest.missing:
+        return None, RequestCheck(status=RequestStatus.ERASED, detail=_describe_erased(latest))
+    if stored.renderer != RENDERER_VERSION:
+        return None, RequestCheck(status=RequestStatus.OTHER_RENDERER, detail=_describe_other_renderer(stored.renderer))
+    detail = f"its hash is {hash_request(latest.envelope).hash}, and {stored.hash} was sent"
+    return None, RequestCheck(status=RequestStatus.DIFFERS, detail=detail)
+
+
+def _describe_other_renderer(renderer: int) -> str:
+    return f"it was written by renderer {renderer}, and this version has renderer {RENDERER_VERSION}"
 
 
 def _describe_erased(request: _Request) -> str:
@@ -375,13 +420,26 @@ def _build_sent_turn(
         if not requests or request.envelope.messages != requests[-1].envelope.messages:
             requests.append(request)
     check = _check_request(requests[-1] if first is None else first, fingerprint)
-    if (
-        check.status in (RequestStatus.VERIFIED, RequestStatus.UNVERIFIED)
-        and requests[-1].missing
-        and (requests[-1].turn.rounds or requests[-1].unhashed_missing)
-    ):
-        # The stored hashes do not cover tool rounds.
-        check = RequestCheck(status=RequestStatus.ERASED, detail=_describe_erased(requests[-1]))
+    is_last_known = False
+    for number_of_answer, stored in timeline.answers.get(question, ()):
+        if number_of_answer > end or (asked is not None and number_of_answer < asked):
+            continue
+        versions = timeline.list_open_versions(question, number_of_answer)
+        sent, answered = _check_answered_request(deriver, question, versions, stored)
+        is_last_known = answered.status is RequestStatus.VERIFIED and not any(
+            number_of_answer < at <= end for at in timeline.sent_versions.get(question, ())
+        )
+        if is_last_known and sent is not None:
+            requests[-1] = sent
+        if check.is_as_sent and answered.status is not RequestStatus.UNVERIFIED:
+            check = answered
+    last = requests[-1]
+    if check.is_as_sent and not is_last_known and last.missing and (last.turn.rounds or last.unhashed_missing):
+        # The stored hashes do not cover the last request.
+        check = RequestCheck(status=RequestStatus.ERASED, detail=_describe_erased(last))
+    elif check.status is RequestStatus.VERIFIED and not is_last_known and last.turn.rounds:
+        detail = "no hash was stored of its last request, after tools were run"
+        check = RequestCheck(status=RequestStatus.UNVERIFIED, detail=detail)
     if check.is_as_sent:
         check_invariants(requests[-1].envelope, before=requests[-1].previous_prompt)
     at = parse_message_time(opened.message)
@@ -415,14 +473,19 @@ def iter_request_problems(backend: Backend, conversation_key: str) -> Iterator[S
     records = backend.store.load(conversation_key)
     timeline = _RequestTimeline(conversation_key, records)
     deriver = _RequestDeriver(backend, conversation_key, records)
-    asked = sorted(
-        (number, event) for events in timeline.question_events.values() for number, event in events if event.imprint
-    )
-    for number, event in asked:
-        check = _check_request(deriver.derive(event.id, number + 1, first=True), event.imprint)
+    asked = {number: event for events in timeline.question_events.values() for number, event in events if event.imprint}
+    answered = {number: (question, one) for question, found in timeline.answers.items() for number, one in found}
+    for number in sorted(asked.keys() | answered.keys()):
+        if number in asked:
+            question, fingerprint = asked[number].id, asked[number].imprint
+            check = _check_request(deriver.derive(question, number + 1, first=True), fingerprint)
+        else:
+            question, stored = answered[number]
+            versions = timeline.list_open_versions(question, number)
+            check = _check_answered_request(deriver, question, versions, stored)[1]
         if check.status is RequestStatus.DIFFERS:
             yield StoreProblem(
                 conversation=conversation_key,
-                location=f"message {event.id}",
+                location=f"message {question}",
                 description=f"the request derived for it is not the one that was sent: {check.detail}",
             )

@@ -10,6 +10,7 @@ import json
 from base64 import b64encode
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from msgspec import Struct
@@ -130,21 +131,33 @@ def load_export_script(backend: Backend, conversation_key: str, head: str | None
 
 
 def _find_differing_turns(backend: Backend, script: ConversationScript, head: str | None) -> Iterator[int]:
-    """Yield the numbers of turns for which a replay of the script gives other messages than were sent."""
-    replayed = replay_conversation_script(backend, script)
+    """Yield the numbers of turns for which a replay of the transcript gives other messages than were sent.
+
+    The transcript itself is replayed: it has no place for much of what the script has, such as notes that instructions
+    include, images inside other attachments, and the places where artifacts were put.
+    """
     count, sent = load_sent_turns(backend, script.conversation, head)
+    replayed = _replay_written(backend, script)
     drawn = False
     for number, turn in enumerate(sent, start=1):
         prompt = turn.envelope.prompt
-        # A transcript has no place for notes that instructions include, nor for images inside other attachments.
         drawn |= bool(prompt.system.inlined) or any(one.images and one.kind != "image" for one in prompt.attached)
-        try:
-            same = next(replayed).messages == turn.messages
-        except LamellaError:
+        again = next(replayed, None)
+        if again is None:
             yield from range(number, count + 1)
             return
+        same = again.messages == turn.messages
         if drawn or not same or (turn.check is not None and not turn.check.is_as_sent):
             yield number
+
+
+def _replay_written(backend: Backend, script: ConversationScript) -> Iterator[BuiltTurn]:
+    """Yield the turns of a script as a reader of its transcript gets them, up to the first that cannot be replayed."""
+    with suppress(LamellaError):
+        if backend.replay_transcript is None:
+            yield from replay_conversation_script(backend, script)
+        else:
+            yield from backend.replay_transcript(script_to_transcript(script))
 
 
 def replay_conversation_script(

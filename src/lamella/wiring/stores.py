@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lamella.conversation.import_export import ConversationRepository
     from lamella.conversation.memory import RenderMemory
     from lamella.conversation.provider_pool import ProviderPool
+    from lamella.conversation.turn import BuiltTurn
     from lamella.ports import ConversationSummary, Store, StoreProblem, Summarizer
 
 
@@ -64,7 +65,15 @@ def open_backend(
         make_key=generate_key,
         render_memory=render_memory,
         make_summary_fetcher=make_summary_fetcher_factory(services, pool, shared_table=store.shared_table),
+        replay_transcript=partial(_replay_written_transcript, services),
     )
+
+
+def _replay_written_transcript(services: ServiceContainer, body: Mapping[str, object]) -> "Iterator[BuiltTurn]":
+    # Only an export needs the modules for transcripts.
+    from lamella.wiring.transcripts import replay_written_transcript
+
+    return replay_written_transcript(services, body)
 
 
 def open_memory_backend(
@@ -135,6 +144,7 @@ def open_memory_backend(
         # Nobody opens it again, so a checkpoint would only take time.
         checkpoint_every=sys.maxsize,
         dates_changes=False,
+        replay_transcript=partial(_replay_written_transcript, services),
     )
 
 

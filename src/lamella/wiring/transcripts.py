@@ -60,6 +60,12 @@ def replay_transcript(
     )
 
 
+def replay_written_transcript(services: ServiceContainer, body: Mapping[str, object]) -> Iterator[BuiltTurn]:
+    """Yield every turn of a transcript that is about to be written, as its reader would get it without the vault."""
+    transcript = parse_transcript(encode_text(json.dumps(body, ensure_ascii=False)), name="transcript")
+    return replay_transcript(transcript, overrides={}, base_folder=Path(), services=services)
+
+
 def has_conversation(name_or_key: str, url: str | None = None, *, services: ServiceContainer | None = None) -> bool:
     """Return whether the store exists and has a conversation of this name."""
     services = services or read_services()

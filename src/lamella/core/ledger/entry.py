@@ -36,6 +36,7 @@ from lamella.core.log.call import (
     ModelCall,
     PrefixChange,
     PrefixChangeCause,
+    RequestHash,
     TurnCost,
 )
 from lamella.core.log.turn import ArtifactForm, BreakpointMode
@@ -326,6 +327,7 @@ def record_call(
     at: datetime | None,
     retries: int = 0,
     stop_reason: str = "",
+    request: RequestHash | None = None,
 ) -> ModelCall:
     """Build the ledger's record of an answered call.
 
@@ -353,6 +355,7 @@ def record_call(
         id=reply.id,
         diagnosis=reply.diagnosis,
         retries=retries,
+        request=request,
     )
 
 

@@ -148,6 +148,13 @@ class CallTiming(Struct, frozen=True, kw_only=True, omit_defaults=True):
     total: float | None = None
 
 
+class RequestHash(Struct, frozen=True, gc=False, array_like=True):
+    """The hash of a request with all its tool rounds, and the version of the renderer that wrote it."""
+
+    hash: str
+    renderer: int
+
+
 class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     """One model call and everything known about it.
 
@@ -156,6 +163,7 @@ class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     - ``id``: the provider's id of the reply.
     - ``retries``: the number of failed attempts before.
     - ``purpose``: what the call was made for.
+    - ``request``: the hash of the request that was sent; None in older records and for auxiliary calls.
     """
 
     model: str | None
@@ -171,3 +179,4 @@ class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     diagnosis: CacheDiagnosis | None = None
     retries: int = 0
     purpose: str = ANSWER_PURPOSE
+    request: RequestHash | None = None

@@ -14,6 +14,7 @@ from lamella.core.budget import (
     count_pieces_tokens,
     count_tools_tokens,
 )
+from lamella.core.log.call import RequestHash
 from lamella.core.log.turn import ArtifactForm, BreakpointMode, LayoutMode, ReasoningEffort, RequestFingerprint
 from lamella.core.messages import CacheBoundaries, Message, ModelRequest, Role, cache_boundaries_of
 from lamella.core.prompt.layers.history import build_history_layer
@@ -21,6 +22,7 @@ from lamella.core.prompt.layers.library import build_library_layer
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer
 from lamella.core.prompt.layers.turn import build_user_layer
 from lamella.core.prompt.prompt import Prompt
+from lamella.core.text.content import canonical_json
 from lamella.core.values import replace, repr_without
 
 ENVELOPE_VERSION = 1
@@ -194,6 +196,17 @@ def make_fingerprint(envelope: Envelope) -> RequestFingerprint:
         compacted=sum([forms.count(form) for form in _SHORTENED_FORMS]) + left_out,
         unparsed=sum([segment.kind in UNPARSED_KINDS for segment in (*library.segments, *turn.segments)]),
     )
+
+
+def hash_request(envelope: Envelope) -> RequestHash:
+    """Return the hash of a request with its tool rounds, their calls and the tool definitions.
+
+    The fingerprint of a turn covers its first request only.
+    """
+    prompt = envelope.prompt
+    rounds = [canonical_json(message.to_dict()) for message in envelope.messages[prompt.question_index + 1 :]]
+    tools = [canonical_json([tool.name, tool.description, tool.parameters]) for tool in prompt.tools]
+    return RequestHash(hash_pieces([f"{envelope.hash}\n", *tools, "\n", *rounds]), prompt.renderer_version)
 
 
 def is_shortened(prompt: Prompt) -> bool:

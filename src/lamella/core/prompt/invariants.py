@@ -113,7 +113,9 @@ def _check_growing_prefix(envelope: Envelope, before: Prompt | None) -> Iterable
         if kept and not is_prefix_of(before.messages[:kept], envelope.messages):
             yield f"the request does not keep the first {kept} messages of the one before it"
         within = now.layout_plan.within
-        if within and before.messages[kept].pieces[:within] != envelope.messages[kept].pieces[:within]:
+        # A question that is sent again may have been planned after a longer request than the one before it is now.
+        is_there = kept < min(len(before.messages), len(envelope.messages))
+        if within and is_there and before.messages[kept].pieces[:within] != envelope.messages[kept].pieces[:within]:
             yield f"the request does not keep the first {within} pieces of message {kept} of the one before it"
         return
     if not is_prefix_of(before.messages, envelope.messages):

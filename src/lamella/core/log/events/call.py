@@ -18,6 +18,7 @@ from lamella.core.log.call import (
     ModelCall,
     PrefixChange,
     PrefixChangeCause,
+    RequestHash,
     TurnCost,
 )
 from lamella.core.messages import UNKNOWN_USAGE, CacheDiagnosis, Usage
@@ -45,6 +46,7 @@ class StoredCall(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     id: str | None = None
     diagnosis: CacheDiagnosis | None = None
     retries: int = 0
+    request: RequestHash | None = None
 
 
 def to_stored_call(call: ModelCall) -> StoredCall:
@@ -65,6 +67,7 @@ def to_stored_call(call: ModelCall) -> StoredCall:
         id=call.id or None,
         diagnosis=call.diagnosis,
         retries=call.retries,
+        request=call.request,
     )
 
 
@@ -89,6 +92,7 @@ def to_model_call(stored: StoredCall) -> ModelCall:
         id=stored.id,
         diagnosis=stored.diagnosis,
         retries=stored.retries,
+        request=stored.request,
     )
 
 
