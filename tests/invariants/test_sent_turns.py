@@ -63,7 +63,11 @@ class SentRecorder(TightLasting):
                 # The results are in the log, and no request was sent with them.
                 self._opened.add(conversation.head)
         question = conversation.head
-        if conversation.turns() and conversation.turns()[-1].reply is None and question in self.sent:
+        if (
+            conversation.turns()
+            and conversation.turns()[-1].reply is None
+            and question in self.sent.keys() - self._opened
+        ):
             # An answer of a model: the hash of the request that it answers is stored with it.
             conversation.reply(ModelAnswer(reply=ModelReply(text=move.text, stop=StopReason.END)), at=at)
         else:
