@@ -17,6 +17,7 @@ from bench.compaction import LAYOUTS, bench_compaction
 from bench.compat import bench_compat
 from bench.evidence import bench_evidence
 from bench.layouts.measure import bench_layouts
+from bench.live import bench_live
 from bench.local import Served, make_talk, play_layered, play_naive, share_of_earlier
 from bench.loop import CHATS, QUICK_TURNS, TURNS, measure_gaps, measure_rates
 from bench.memory import measure_memory
@@ -219,6 +220,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "recall": bench_recall,
     "layouts": bench_layouts,
     "evidence": bench_evidence,
+    "live": bench_live,
     "retrieval": bench_retrieval,
     "code": bench_code,
     "start": bench_start,

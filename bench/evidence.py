@@ -42,8 +42,11 @@ class Kept:
     searched: float
 
 
-def make_talk(texts: Texts, seed: int, characters: int) -> list[Pair]:
-    """Questions and answers of so many characters, in an order of the seed, each answer of several that were given."""
+def make_talk(texts: Texts, seed: int, characters: int, *, planted: int = 0) -> list[Pair]:
+    """Questions and answers of so many characters, in an order of the seed, each answer of several that were given.
+
+    With ``planted``, so many characters of what people type are left for sentences that are planted later.
+    """
     random, said = Random(seed), list(_list_said(texts))
     questions, answers = [asked for asked, _ in said], [answer for _, answer in said]
     random.shuffle(questions)
@@ -56,7 +59,7 @@ def make_talk(texts: Texts, seed: int, characters: int) -> list[Pair]:
             return talk
         typed += len(question)
         parts: list[str] = []
-        while answered * _TYPED < typed * (1 - _TYPED):
+        while answered * _TYPED < (typed + planted * (typed + answered) / characters) * (1 - _TYPED):
             parts.append(next(more))
             answered += len(parts[-1])
         talk.append((question, "\n\n".join(parts) or "Understood."))
