@@ -94,7 +94,10 @@ _MENTIONED: tuple[tuple[str, str], ...] = (
     ("the {place} closes early now, so I go before work", "At what time of day do I visit the {place}?"),
     ("we are saving up for a {thing}, but the roof comes first", "What has priority over the {thing}?"),
     ("I keep mixing up the dates of the {topic}, my {rel} reminds me", "Who helps me remember the {topic}?"),
-    ("my {rel} is afraid of dogs, so the {pet} stays outside on visits", "What happens with the {pet} when guests come?"),
+    (
+        "my {rel} is afraid of dogs, so the {pet} stays outside on visits",
+        "What happens with the {pet} when guests come?",
+    ),
     ("I signed up for {hobby} {when}, they had one place left", "What course did I book?"),
     ("the people at the {place} still owe me for the {thing}", "Who has not paid me yet?"),
     ("our {room} faces the street and we hear every truck", "Which part of the home is loud?"),
@@ -121,13 +124,31 @@ _ADVISED: tuple[tuple[str, str], ...] = (
     ("You can freeze {food}, but leave out the cream.", "How do I store {food}?"),
     ("Go to the {place} on a weekday, the side entrance is quieter.", "When is it best to visit the {place}?"),
 )
-_OPENINGS = ("", "", "", "by the way, ", "oh, and ", "also, ", "just so you know, ", "funny thing: ", "long story, but ")
+_OPENINGS = (
+    "",
+    "",
+    "",
+    "by the way, ",
+    "oh, and ",
+    "also, ",
+    "just so you know, ",
+    "funny thing: ",
+    "long story, but ",
+)
 
 
 # What people write between facts in a chat of short messages.
 _REACTIONS = (
     *("Wow, that sounds great!", "Oh no, I am sorry to hear that.", "Haha, I can picture it.", "That is so true."),
     *("Good for you!", "I know the feeling.", "Really? I had no idea.", "Nice, I am happy for you.", "Same here!"),
+    "That must have been hard, I hope the rest of the week is calmer for you.",
+    "I know exactly what you mean, it has been the same for me for a long time now.",
+    "You always find a way to make the best of it, and that is what I like about you.",
+    "It is good to have people around who understand, even when they cannot do much.",
+    "Thanks for telling me, it means a lot that we can talk about these things.",
+    "I am really glad to hear that, you deserve it after all that work!",
+    "Sometimes one just has to take it step by step and see where it leads.",
+    "That sounds like a lot of fun, I would love to see some pictures of it!",
 )
 _COUNTER_QUESTIONS = (
     *("How did it go?", "What about you?", "Have you tried it before?", "Any plans for the weekend?", "Who else came?"),
@@ -135,7 +156,7 @@ _COUNTER_QUESTIONS = (
 )
 
 
-def make_mentions(seed: int, count: int, *, replied: float = 0.22, between_people: bool = False) -> list[Evidence]:
+def make_mentions(seed: int, count: int, *, replied: float = 0.15, between_people: bool = False) -> list[Evidence]:
     """Return so many facts, no two with the same question; ``replied`` is the share that the other side says.
 
     Between people the other side talks about its own life, and not as an assistant.
@@ -165,8 +186,8 @@ def make_mentions(seed: int, count: int, *, replied: float = 0.22, between_peopl
 def make_chat(seed: int, *, turns: int, asked_share: float) -> tuple[list[tuple[str, str]], list[Evidence]]:
     """Return a chat of short messages between two people, and the facts in it that are asked for later.
 
-    Two of three messages say something about the life of their author. Each such fact is asked for with the same
-    chance, whoever said it.
+    Half of the messages say something about the life of their author, the others only react or ask. Each such fact is
+    asked for with the same chance, whoever said it.
     """
     random = Random(f"chat {seed}")
     facts = make_mentions(seed, 2 * turns, replied=0.5, between_people=True)
@@ -176,8 +197,8 @@ def make_chat(seed: int, *, turns: int, asked_share: float) -> tuple[list[tuple[
     for _ in range(turns):
         pair: list[str] = []
         for left in (typed, answered):
-            parts = [random.choice(_REACTIONS)] if random.random() < 0.6 else []
-            if left and random.random() < 0.65:
+            parts = [random.choice(_REACTIONS)] if random.random() < 0.7 else []
+            if left and random.random() < 0.5:
                 fact = left.pop()
                 parts.append(fact.sentence)
                 evidence += [fact] if random.random() < asked_share else []

@@ -22,7 +22,7 @@ from bench.verdicts import Verdicts
 from lamella import Conversation
 
 # Looked at while rules were chosen, and not looked at, which are judged.
-TUNED, HELD_BACK = (1, 2), (5, 6, 7)
+TUNED, HELD_BACK = (1, 2, 3, 4), (5, 6, 7, 8)
 # Tokens of the talk, share of them that is the window, facts that are asked for; and the least shares that may be left:
 # in the prompt, and there or in the answer of one recall; prefix breaks per 100 requests.
 CASES = (
@@ -43,6 +43,8 @@ class Left:
     prompt: float
     recalled: float
     in_passing: float
+    typed: float
+    answered: float
     breaks_per_100: float
     newest: float
 
@@ -75,9 +77,7 @@ def _in_group(one: Evidence, group: int) -> Evidence:
 def play_live(talk: Sequence[Pair], evidence: Sequence[Evidence], *, share: float) -> Left:
     """Play a talk in a window of a share of its tokens, and look for the evidence at its end."""
     tokens = count_tokens(talk)
-    chat = Conversation(
-        system="You are a careful assistant.", window=int(share * tokens), reserve=0, keep_ledger=False
-    )
+    chat = Conversation(system="You are a careful assistant.", window=int(share * tokens), reserve=0, keep_ledger=False)
     requests = []
     for asked, answered in talk:
         requests.append(chat.ask(asked).messages)
@@ -124,15 +124,19 @@ def _look_for(
     breaks_per_100: float,
 ) -> Left:
     there = [one.needle in prompt for one in evidence]
-    recalled = [held or one.needle in answer_of_recall(chat, one.question) for one, held in zip(evidence, there)]
+    recalled = [
+        held or one.needle in answer_of_recall(chat, one.question) for one, held in zip(evidence, there, strict=True)
+    ]
     texts = "\n".join(text for pair in talk for text in pair)
     newest = texts[-int(share * len(texts)) :]
-    mentioned = [held for one, held in zip(evidence, there) if one.kind in ("mention", "advice")]
+    mentioned = [held for one, held in zip(evidence, there, strict=True) if one.kind in ("mention", "advice")]
     return Left(
         tokens=tokens,
         prompt=_mean(there),
         recalled=_mean(recalled),
         in_passing=_mean(mentioned),
+        typed=_mean([held for one, held in zip(evidence, there, strict=True) if not one.replied]),
+        answered=_mean([held for one, held in zip(evidence, there, strict=True) if one.replied]),
         breaks_per_100=breaks_per_100,
         newest=_mean([one.needle in newest for one in evidence]),
     )
@@ -195,7 +199,8 @@ def bench_live(verdicts: Verdicts) -> None:
 def _print_left(left: Left, seed: int) -> None:
     print(
         f"  seed {seed}{'' if seed in HELD_BACK else ' (tuned)'}: {left.tokens:,} tokens, prompt {left.prompt:.3f}"
-        f" (in passing {left.in_passing:.3f}), or one recall {left.recalled:.3f}; newest {left.newest:.3f},"
+        f" (in passing {left.in_passing:.3f}, typed {left.typed:.3f}, in replies {left.answered:.3f}), or one recall"
+        f" {left.recalled:.3f}; newest {left.newest:.3f},"
         f" {left.breaks_per_100:.1f} breaks per 100",
         flush=True,
     )

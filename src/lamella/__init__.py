@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from lamella.core.messages import Message, ModelReply, ToolCall, ToolOutput
     from lamella.core.prompt.envelope import Envelope
     from lamella.core.prompt.layers.model import Layer, Segment
-    from lamella.core.search.search import RecallHit
+    from lamella.core.search.recall import RecallHit
     from lamella.ports import ConversationSummary, Fact, StoreProblem, StoreStats
     from lamella.schemas.ledger import LedgerTotals, TurnLedgerRow, build_ledger_rows, total_ledger_rows
     from lamella.sources.mentions import MentionOutcome
@@ -138,7 +138,7 @@ _HOMES = {
     "Event": "lamella.conversation.turn_runner",
     "EventName": "lamella.conversation.turn_runner",
     "Fact": "lamella.ports",
-    "RecallHit": "lamella.core.search.search",
+    "RecallHit": "lamella.core.search.recall",
     "MessageHit": "lamella.conversation.import_export",
     "ImportOutcome": "lamella.conversation.import_export",
     "RequestFingerprint": "lamella.core.log.turn",

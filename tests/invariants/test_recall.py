@@ -9,7 +9,8 @@ from tests.unit.conversation.backends import make_backend, make_chat
 
 from lamella import Conversation, Note
 from lamella.conversation.import_export import ConversationRepository
-from lamella.core.search.search import RecallHit, search
+from lamella.core.search.recall import RecallHit
+from lamella.core.search.search import search
 from lamella.errors import InvalidOperationError
 from lamella.stores.memory import InMemoryStore
 
@@ -76,7 +77,7 @@ def take(chat: Conversation, store: InMemoryStore, step: tuple[str, str, int]) -
 
 
 def hit_fields(found: Sequence[RecallHit]) -> list[tuple[object, ...]]:
-    return [(one.passage, one.score, one.excerpt, one.at) for one in found]
+    return [(one.passage, one.score, one.text, one.before, one.after, one.at) for one in found]
 
 
 @TRIED

@@ -261,7 +261,7 @@ def _documented_name(command: str) -> str:
 
 def test_options_print_the_bodies_that_the_reference_names(given: dict[str, str]) -> None:
     everywhere = read(run("recall", "--all", "needle", "--json"))
-    assert everywhere["found"]
+    assert everywhere["hits"]
     check_output(RecallEverywhereJson, everywhere)
     check_output(TurnPromptJson, read(spawn("ask", "And now?", "--chat", "demo", "--preview", "--json")))
     check_output(BODIES["ForkedConversationJson"], read(run("chats", "fork", "demo", given["MESSAGE"], "--json")))

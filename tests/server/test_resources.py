@@ -142,7 +142,7 @@ def test_conversation_is_compacted_recalled_and_restored(server: RunningServer) 
     done = post(server, f"{path}/compactions", {"to": 0.001, "receipt": plan["receipt"]["id"]}, 201)
     assert done["committed"]
     assert [one["id"] for one in get(server, f"{path}/compactions")["receipts"]] == [plan["receipt"]["id"]]
-    assert get(server, f"{path}/recall", q="heron number 0")["found"]
+    assert get(server, f"{path}/recall", q="heron number 0")["hits"]
     assert post(server, f"{path}/compactions/undo", {})["undone"] == [plan["receipt"]["id"]]
     nothing = server.client.post(f"{path}/compactions/undo", json={})
     assert (nothing.status_code, nothing.json()["error"]["code"]) == (400, "bad_call")

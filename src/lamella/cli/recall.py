@@ -1,5 +1,6 @@
 """``lamella recall``: find text that left the prompt, in one conversation or in all."""
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -7,13 +8,22 @@ import typer
 from lamella.cli.access import JsonOption, StoreOption, complete_chat_names, open_cli_backend, open_conversation
 from lamella.cli.batch import BatchResults
 from lamella.cli.output import escape_line, format_time, print_json, print_text, show_if_slow, write_exactly
-from lamella.conversation.recall import DEFAULT_HITS, describe_passage
+from lamella.conversation.recall import describe_passage
+from lamella.core.search.recall import RECALL_TOKENS
 from lamella.errors import UsageError
 from lamella.schemas.compaction import recall_everywhere_to_json, recall_to_json
 
 if TYPE_CHECKING:
     from lamella import RecallHit
     from lamella.ports import ConversationSummary
+
+
+class HitForm(StrEnum):
+    """How much is printed of a hit."""
+
+    RECALLED = "recalled"
+    WHOLE = "whole"
+    EXCERPT = "excerpt"
 
 
 def recall(
@@ -29,32 +39,35 @@ def recall(
     every: Annotated[
         bool, typer.Option("--all", help="Search all conversations, including messages still in the prompt.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of results.")] = DEFAULT_HITS,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of results.")] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum number of tokens of all results.")] = RECALL_TOKENS,
+    whole: Annotated[bool, typer.Option("--whole", help="Show the whole text of each result.")] = False,
     excerpts: Annotated[bool, typer.Option("--excerpts", help="Show only the matching part.")] = False,
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> int:
     """Find text that is no longer in the prompt.
 
-    Searches messages, attachments and tool results. Exits with 1 if nothing is found.
+    Searches messages, attachments and tool results. Long texts are shown by their best sentences, each result with the
+    messages before and after it. Exits with 1 if nothing is found.
 
     lamella recall garden "words of it"
 
     lamella recall --all "words of it"
     """
     words = _get_query(chat, query, searches_all=every)
+    form = HitForm.WHOLE if whole else HitForm.EXCERPT if excerpts else HitForm.RECALLED
     if every:
-        return _recall_everywhere(words, store, limit=limit, excerpts=excerpts, as_json=as_json)
+        return _recall_everywhere(words, store, limit=limit, max_tokens=max_tokens, form=form, as_json=as_json)
     with open_conversation(store, chat) as conversation_log, show_if_slow(f"Searching {chat}"):
-        found = conversation_log.recall(words, limit=limit)
+        found = conversation_log.recall(words, limit=limit, max_tokens=max_tokens)
     if as_json:
-        print_json(recall_to_json(conversation_log.id, words, found))
+        print_json(recall_to_json(conversation_log.id, words, found, whole=whole))
     else:
         for index, one in enumerate(found):
-            location = describe_passage(one, format_time=format_time)
-            _print_passage(location, one.excerpt if excerpts else one.passage.text, is_first=not index)
+            print_hit(describe_passage(one, format_time=format_time), one, form, is_first=not index)
         if not found:
-            print_text("No matches outside the prompt.", err=True)
+            print_text("Nothing found outside the prompt.", err=True)
     return 0 if found else 1
 
 
@@ -67,22 +80,36 @@ def _get_query(chat: str, query: str | None, *, searches_all: bool) -> str:
     return chat if query is None else query
 
 
-def _recall_everywhere(words: str, store: str | None, *, limit: int, excerpts: bool, as_json: bool) -> int:
+def _recall_everywhere(
+    words: str, store: str | None, *, limit: int | None, max_tokens: int, form: "HitForm", as_json: bool
+) -> int:
     from lamella.conversation.engine import StoreSearch  # only --all needs it
 
     found: BatchResults[tuple[ConversationSummary, RecallHit]] = BatchResults(store)
     with open_cli_backend(store) as backend, show_if_slow("Searching") as waiting:
-        for listed, one in found.collect(StoreSearch(backend.store).search(words, limit=limit)):
+        search = StoreSearch(backend.store, count=backend.adapters.counter.get_tokenizer(None).count)
+        for listed, one in found.collect(search.search(words, limit=limit, max_tokens=max_tokens)):
             if not as_json:
                 with waiting.hidden():
                     location = f"{listed.name}, {describe_passage(one, format_time=format_time)}"
-                    _print_passage(location, one.excerpt if excerpts else one.passage.text, is_first=not found)
+                    print_hit(location, one, form, is_first=not found)
     return found.print_results(
-        recall_everywhere_to_json(words, found), empty_message="No conversation contains these words.", as_json=as_json
+        recall_everywhere_to_json(words, found, whole=form is HitForm.WHOLE),
+        empty_message="Nothing found in any conversation.",
+        as_json=as_json,
     )
 
 
-def _print_passage(position: str, text: str, *, is_first: bool) -> None:
-    """Print where a passage is, then its original text: unchanged into a file or pipe, escaped on a terminal."""
-    print_text(f"{'' if is_first else chr(10)}─── {escape_line(position)}")
-    write_exactly(f"{text}\n")
+def print_hit(position: str, hit: "RecallHit", form: HitForm = HitForm.RECALLED, *, is_first: bool) -> None:
+    """Print where a hit is, then its text and the messages next to it.
+
+    The text is unchanged in a file or pipe, and escaped on a terminal.
+    """
+    texts = {HitForm.RECALLED: hit.text, HitForm.WHOLE: hit.passage.text, HitForm.EXCERPT: hit.excerpt}
+    part = f", part of {len(hit.passage.text):,} characters" if texts[form] != hit.passage.text else ""
+    print_text(f"{'' if is_first else chr(10)}─── {escape_line(position)}{part}")
+    write_exactly(f"{texts[form]}\n")
+    for where, message in (("before", hit.before), ("after", hit.after)):
+        if message is not None and form is not HitForm.EXCERPT:
+            print_text(f"  ─ {where}: {escape_line(f'{message.passage.place}, {message.passage.role}')}")
+            write_exactly(f"{message.text}\n")

@@ -73,7 +73,6 @@ from lamella.conversation.prompt_builder import PromptBuilder
 from lamella.conversation.provider_pool import ProviderPool, keep_alive
 from lamella.conversation.reasons import PromptExplanation
 from lamella.conversation.recall import (
-    DEFAULT_HITS,
     BranchSearch,
     make_compact_tool,
     make_recall_tool,
@@ -168,7 +167,7 @@ from lamella.core.prompt.prefix_change import detect_prefix_change
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import PromptState
 from lamella.core.search.index import Passage, list_searchable_texts
-from lamella.core.search.search import RecallHit
+from lamella.core.search.recall import RECALL_TOKENS, RecallHit
 from lamella.core.values import replace
 from lamella.core.workflow.export import export_approved_stages
 from lamella.core.workflow.session import (
@@ -1088,14 +1087,17 @@ class Conversation:
 
     # Recall: originals that are not in the prompt in full, and why something is in it or not.
 
-    def recall(self, query: str, limit: int = DEFAULT_HITS) -> Sequence[RecallHit]:
+    def recall(self, query: str, limit: int | None = None, *, max_tokens: int = RECALL_TOKENS) -> Sequence[RecallHit]:
         """Search messages, attachments and tool results that are not in the prompt in full; best hits first.
 
-        Each hit has the original text. Erased text is never found.
+        The hits fill ``max_tokens`` tokens: ``text`` of a hit is the whole text or its best sentences, ``before`` and
+        ``after`` are the messages next to it. ``passage.text`` is always the whole original. If nothing fits the query,
+        there are no hits. Erased text is never found.
         """
         return self._prompt_builder().recall(
             check_text(query, "query"),
             limit=limit,
+            max_tokens=max_tokens,
             history=self._load_history() if self._has_new_erasure() else None,
         )
 

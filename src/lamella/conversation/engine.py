@@ -21,7 +21,7 @@ from lamella.conversation.import_export import ConversationRepository, ImportOut
 from lamella.conversation.names import find_tombstone
 from lamella.conversation.note_index import NoteIndex
 from lamella.conversation.provider_pool import ProviderPool
-from lamella.conversation.recall import DEFAULT_HITS, check_query
+from lamella.conversation.recall import check_query
 from lamella.conversation.runner_context import Runner, RunnerContext, list_runners
 from lamella.conversation.sent_turns import iter_request_problems
 from lamella.conversation.settings import SYSTEM_PART_SETTINGS
@@ -32,7 +32,7 @@ from lamella.core.log.log import EventLog
 from lamella.core.log.turn import TurnSettings
 from lamella.core.log.turn_records import message_ids
 from lamella.core.search.index import Passage, PassageIndex, list_searchable_texts
-from lamella.core.search.search import RecallHit, search
+from lamella.core.search.recall import RECALL_TOKENS, RecalledMessage, RecallHit, recall_passages
 from lamella.core.values import replace as replace_engine
 from lamella.errors import ConversationErasedError, NameConflictError, NotAvailableError, StoreCorruptedError
 from lamella.ports import Archive, ConversationSummary, Fact, FactKind, Store, StoreProblem, StoreStats, UserMemory
@@ -44,30 +44,41 @@ _ID_SEPARATOR = "\n"
 class StoreSearch:
     """Searches all conversations of a store; the index is kept until one of them changes."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, count: Callable[[str], int]) -> None:
         self._store = store
+        self._count = count
         self._indexed_versions: tuple[tuple[str, int], ...] | None = None
         self._index = PassageIndex()
         self._passage_times: dict[str, str | None] = {}
         self._load_error: StoreCorruptedError | None = None
 
-    def search(self, query: str, *, limit: int = DEFAULT_HITS) -> Iterator[tuple[ConversationSummary, RecallHit]]:
-        """Yield the best matching originals with their conversations, best first.
+    def search(
+        self, query: str, *, limit: int | None = None, max_tokens: int = RECALL_TOKENS
+    ) -> Iterator[tuple[ConversationSummary, RecallHit]]:
+        """Yield the best matching originals with their conversations, best first, as much as ``max_tokens`` hold.
 
         A damaged conversation does not stop the search: its error is raised after all hits.
         """
-        check_query(query, limit)
+        check_query(query, limit, max_tokens)
         listed = {one.conversation: one for one in self._store.list_conversations() if one.erased is None}
         self._update_index(list(listed.values()))
-        return self._hits_with_conversation(search(self._index, query, limit=limit), listed)
+        hits = recall_passages(
+            self._index, query, count=self._count, limit=limit, max_tokens=max_tokens, conversation_of=_conversation_key
+        )
+        return self._hits_with_conversation(hits, listed)
 
     def _hits_with_conversation(
         self, hits: tuple[RecallHit, ...], conversations: dict[str, ConversationSummary]
     ) -> Iterator[tuple[ConversationSummary, RecallHit]]:
         for one in hits:
-            key, _, name = one.passage.id.partition(_ID_SEPARATOR)
-            passage = replace(one.passage, id=name)
-            yield conversations[key], replace(one, passage=passage, at=self._passage_times[one.passage.id])
+            found = replace(
+                one,
+                passage=_without_conversation_key(one.passage),
+                at=self._passage_times[one.passage.id],
+                before=_message_without_key(one.before),
+                after=_message_without_key(one.after),
+            )
+            yield conversations[_conversation_key(one.passage)], found
         if self._load_error is not None:
             raise self._load_error
 
@@ -105,6 +116,18 @@ class StoreSearch:
 def _with_conversation_key(passage: Passage, key: str) -> Passage:
     """Return a passage with an id that is unique in the store: two conversations may contain the same note."""
     return replace(passage, id=f"{key}{_ID_SEPARATOR}{passage.id}")
+
+
+def _without_conversation_key(passage: Passage) -> Passage:
+    return replace(passage, id=passage.id.partition(_ID_SEPARATOR)[2])
+
+
+def _message_without_key(message: RecalledMessage | None) -> RecalledMessage | None:
+    return message and replace(message, passage=_without_conversation_key(message.passage))
+
+
+def _conversation_key(passage: Passage) -> str:
+    return passage.id.partition(_ID_SEPARATOR)[0]
 
 
 # The engine.
@@ -292,17 +315,19 @@ class Engine:
         """Yield the messages that contain the words, ignoring case, on every branch of every conversation."""
         return self._conversations.search(check_text(words, "words", may_be_empty=False))
 
-    def recall(self, query: str, limit: int = DEFAULT_HITS) -> Iterator[tuple[ConversationSummary, RecallHit]]:
+    def recall(
+        self, query: str, limit: int | None = None, *, max_tokens: int = RECALL_TOKENS
+    ) -> Iterator[tuple[ConversationSummary, RecallHit]]:
         """Search messages, attachments and tool results on the active branch of every conversation.
 
-        Yields the best hits first, each with its conversation. Unlike ``recall`` of a conversation it also finds text
-        that is still in a prompt.
+        Yields the best hits first, each with its conversation; together they have ``max_tokens`` tokens. Unlike
+        ``recall`` of a conversation it also finds text that is still in a prompt.
         """
-        return self._store_search.search(check_text(query, "query"), limit=limit)
+        return self._store_search.search(check_text(query, "query"), limit=limit, max_tokens=max_tokens)
 
     @cached_property
     def _store_search(self) -> StoreSearch:
-        return StoreSearch(self._backend.store)
+        return StoreSearch(self._backend.store, count=self._backend.adapters.counter.get_tokenizer(None).count)
 
     def rename(self, conversation: str | Conversation, title: str) -> None:
         """Give a conversation a title."""

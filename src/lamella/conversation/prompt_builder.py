@@ -25,7 +25,7 @@ from lamella.conversation.past_turns import (
     with_unique_call_ids,
 )
 from lamella.conversation.reasons import PromptExplanation, explain_artifact, preview_prompt
-from lamella.conversation.recall import DEFAULT_HITS, BranchSearch, with_recall_hint
+from lamella.conversation.recall import BranchSearch, with_recall_hint
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, RecallOffer, TurnRequest, apply_pending_system
 from lamella.conversation.turn_reader import read_turn
 from lamella.conversation.validation import check_time_zone
@@ -41,7 +41,8 @@ from lamella.core.prompt.envelope import Envelope, is_shortened, make_envelope, 
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDO_CAUSE, apply_receipts
 from lamella.core.prompt.state import PromptState
-from lamella.core.search.search import RecallHit
+from lamella.core.search.recall import RECALL_TOKENS, RecallHit
+from lamella.core.search.search import SearchHit
 from lamella.core.text.content import strip_reasoning
 from lamella.core.values import replace
 from lamella.core.workflow.session import WorkflowSession, with_completed_stages
@@ -599,14 +600,25 @@ class PromptBuilder:
         return self._state, self._history.receipts
 
     def recall(
-        self, query: str, *, limit: int = DEFAULT_HITS, history: BranchHistory | None = None
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        max_tokens: int = RECALL_TOKENS,
+        history: BranchHistory | None = None,
     ) -> Sequence[RecallHit]:
         """Search this branch for originals that are not in the request.
 
         ``history`` replaces the builder's own history if the caller knows the branch in more detail.
         """
         return self._branch_search.search(
-            history or self._history, query, get_prompt=self._preview_prompt, state_key=self._state_key, limit=limit
+            history or self._history,
+            query,
+            get_prompt=self._preview_prompt,
+            state_key=self._state_key,
+            count=self._adapters.counter.get_tokenizer(self._state.model).count,
+            limit=limit,
+            max_tokens=max_tokens,
         )
 
     def receipts(self) -> Sequence[CompactionReceipt]:
@@ -629,7 +641,7 @@ class PromptBuilder:
             self._prompt_settings,
         )
 
-    def _search_for_question(self, question: str) -> Sequence[RecallHit]:
+    def _search_for_question(self, question: str) -> Sequence[SearchHit]:
         return self._branch_search.search_for_question(
             self._history, question, get_prompt=self._preview_prompt, state_key=self._state_key
         )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from operator import is_not
+from typing import TypeVar
 
 from lamella.attach import Tool
 from lamella.conversation.past_turns import BranchHistory
@@ -16,13 +17,15 @@ from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import MessageAuthor, Turn
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Passage, PassageIndex, list_searchable_texts, passages_in_prompt
-from lamella.core.search.search import RecallHit, search, search_for_question
+from lamella.core.search.recall import RECALL_TOKENS, RecalledMessage, RecallHit, fill_budget, recall_passages
+from lamella.core.search.search import SearchHit, search_for_question
 from lamella.core.text.content import truncate_words
 from lamella.core.values import replace as struct_replace
 from lamella.errors import InvalidOperationError, LamellaError
 
-DEFAULT_HITS = 5
-# The maximum length of a recall answer in characters: an original of any length must not overflow the window.
+# The tokens that one recall returns, unless the caller says otherwise.
+DEFAULT_RECALL_TOKENS = RECALL_TOKENS
+# The maximum length of an answer that reads one long original, in characters: it must not overflow the window.
 MAX_ANSWER_CHARS = 20_000
 # The characters that the header of a passage needs besides its name, and the maximum length of that name. A name may
 # contain the arguments of a tool call.
@@ -39,7 +42,8 @@ _MAX_HINTS = 2
 _HINT_HEADING = "Of what left the prompt, this may be meant; recall reads it whole."
 _MAX_QUERY_CHARS = 200
 
-SearchFunction = Callable[[str, int], Sequence[RecallHit]]
+Hit = TypeVar("Hit", bound=SearchHit)
+SearchFunction = Callable[[str, int | None], Sequence[RecallHit]]
 
 _RECALL_PARAMETERS: Mapping[str, object] = {
     "type": "object",
@@ -81,28 +85,34 @@ class BranchSearch:
         *,
         get_prompt: Callable[[], Prompt],
         state_key: tuple[object, ...],
-        limit: int,
+        count: Callable[[str], int],
+        limit: int | None = None,
+        max_tokens: int = RECALL_TOKENS,
     ) -> tuple[RecallHit, ...]:
-        """Return the best matching originals that are not in the request in full.
+        """Return the best matching originals that are not in the request in full, as much as the budget holds of them.
 
         ``get_prompt`` builds that request. It is called again only if ``state_key`` contains other objects than in the
         last call.
         """
-        check_query(query, limit)
+        check_query(query, limit, max_tokens)
         excluded, named = self._ids_in_full(get_prompt, state_key), _TURN_QUERY.fullmatch(query)
+        index = self.get_index(history)
         if named is not None:
             there = list_searchable_texts(history.list_turns(), history.message_ids)
-            return _with_times(_turn_hits(there, named[1], without=excluded, limit=limit), history)
-        return _with_times(search(self.get_index(history), query, limit=limit, excluded=excluded), history)
+            hits = _turn_hits(there, named[1], without=excluded, limit=limit)
+            names = [hit.passage.id for hit in hits]
+            found = fill_budget(index, hits, query, count=count, max_tokens=max_tokens, named=names)
+        else:
+            found = recall_passages(index, query, count=count, limit=limit, max_tokens=max_tokens, excluded=excluded)
+        return _with_times(found, history)
 
     def search_for_question(
         self, history: BranchHistory, question: str, *, get_prompt: Callable[[], Prompt], state_key: tuple[object, ...]
-    ) -> tuple[RecallHit, ...]:
+    ) -> tuple[SearchHit, ...]:
         """Return originals that are relevant to a question which was not written as a search query."""
         excluded = self._ids_in_full(get_prompt, state_key)
-        return _with_times(
-            search_for_question(self.get_index(history), question, limit=_MAX_HINTS, excluded=excluded), history
-        )
+        found = search_for_question(self.get_index(history), question, limit=_MAX_HINTS, excluded=excluded)
+        return _with_times(found, history)
 
     def _ids_in_full(self, get_prompt: Callable[[], Prompt], state_key: tuple[object, ...]) -> frozenset[str]:
         # Compare by identity: states and receipts are immutable, so a change always gives new objects.
@@ -146,7 +156,7 @@ class BranchSearch:
 
 
 def with_recall_hint(
-    turn_request: TurnRequest, search_for_question: Callable[[str], Sequence[RecallHit]]
+    turn_request: TurnRequest, search_for_question: Callable[[str], Sequence[SearchHit]]
 ) -> TurnRequest:
     """Return the request with relevant passages that left the prompt, or unchanged if there are none."""
     if any(one.source.tool == RECALL_TOOL for one in turn_request.results):
@@ -163,31 +173,43 @@ def with_recall_hint(
     return struct_replace(turn_request, results=(*turn_request.results, hint))
 
 
-def _with_times(hits: Sequence[RecallHit], history: BranchHistory) -> tuple[RecallHit, ...]:
+def _with_times(hits: Sequence[Hit], history: BranchHistory) -> tuple[Hit, ...]:
     return tuple(replace(one, at=history.message_time(one.passage.message)) for one in hits)
 
 
-def check_query(query: str, limit: object) -> None:
-    """Raise ``InvalidOperationError`` for an empty query or a limit that is not a whole number above 0."""
+def check_query(query: str, limit: object, max_tokens: object = RECALL_TOKENS) -> None:
+    """Raise ``InvalidOperationError`` for an empty query, or for a number that is not a whole one above 0."""
     if not query.strip():
         raise InvalidOperationError(
             "There is nothing to look for.", hint="Give some words of what you want to read again."
         )
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+    if limit is not None and not _is_positive(limit):
         raise InvalidOperationError(f"{limit!r} is no number of passages.", hint="Give a whole number above 0.")
+    if not _is_positive(max_tokens):
+        raise InvalidOperationError(f"{max_tokens!r} is no number of tokens.", hint="Give a whole number above 0.")
 
 
-def _turn_hits(passages: Sequence[Passage], turn: str, *, without: Set[str], limit: int) -> tuple[RecallHit, ...]:
+def _is_positive(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number > 0
+
+
+def _turn_hits(
+    passages: Sequence[Passage], turn: str, *, without: Set[str], limit: int | None
+) -> tuple[SearchHit, ...]:
     """Return the messages and attachments of a turn, the reply first.
 
     Placeholders in the prompt name a removed reply by its turn, so the reply is most likely meant.
     """
     there = [one for one in passages if one.place == f"turn {int(turn)}" and one.id not in without]
     there.sort(key=lambda one: one.role != MessageAuthor.REPLY)
-    return tuple(RecallHit(passage=one, score=1.0, excerpt=one.text[:_EXCERPT_CHARS]) for one in there[:limit])
+    return tuple(SearchHit(passage=one, score=1.0, excerpt=one.text[:_EXCERPT_CHARS]) for one in there[:limit])
 
 
-def make_recall_tool(recall: SearchFunction, *, max_chars: Callable[[], int] = lambda: MAX_ANSWER_CHARS) -> Tool:
+def make_recall_tool(
+    recall: SearchFunction,
+    *,
+    max_chars: Callable[[], int] = lambda: MAX_ANSWER_CHARS,
+) -> Tool:
     """Build the ``recall`` tool; each answer has at most as many characters as ``max_chars`` returns at that time."""
 
     # Runs on the event loop and not in a thread: the searched data belongs to the task that sends the turn.
@@ -198,7 +220,8 @@ def make_recall_tool(recall: SearchFunction, *, max_chars: Callable[[], int] = l
         name=RECALL_TOOL,
         description=(
             "Find earlier messages, notes and tool results of this conversation that no longer stand in the prompt, "
-            "and read them word for word. Use it when something was left out, shortened or summarised."
+            "word for word, with the messages before and after them. Use it when something was left out, shortened or "
+            "summarised."
         ),
         parameters=_RECALL_PARAMETERS,
         run=run,
@@ -253,7 +276,7 @@ def max_answer_chars(max_result_chars: int | None) -> int:
 
 def answer_recall(arguments: Mapping[str, object], recall: SearchFunction, *, max_chars: int = MAX_ANSWER_CHARS) -> str:
     """Return the recall tool's answer: each original word for word with its position, or why there is none."""
-    query, limit, start = arguments.get("query"), arguments.get("limit", DEFAULT_HITS), arguments.get("start")
+    query, limit, start = arguments.get("query"), arguments.get("limit"), arguments.get("start")
     if not isinstance(query, str):
         return "recall takes a query, which is a text."
     if start is not None and (isinstance(start, bool) or not isinstance(start, int) or start < 0):
@@ -265,7 +288,10 @@ def answer_recall(arguments: Mapping[str, object], recall: SearchFunction, *, ma
     except InvalidOperationError as error:
         return f"{error.message} {error.hint}"
     if not found:
-        return f"Nothing that left the prompt fits {query!r}. What was not found may still stand in the prompt itself."
+        return (
+            f"Nothing found: nothing that left the prompt fits {query!r}. What was not found may still stand in the "
+            "prompt itself."
+        )
     if start is None:
         return "\n\n".join(_render_hits(found, max_chars))
     # Earlier recall results contain the same id. The passage whose title starts with the query is the one meant.
@@ -274,7 +300,7 @@ def answer_recall(arguments: Mapping[str, object], recall: SearchFunction, *, ma
     )
 
 
-def _render_hit_from(hit: RecallHit, start: int, *, max_chars: int) -> str:
+def _render_hit_from(hit: SearchHit, start: int, *, max_chars: int) -> str:
     """Return a part of one original from ``start`` on, and where the next part starts."""
     text, named = hit.passage.text, describe_passage(hit)[:_MAX_LABEL_CHARS]
     if start >= len(text):
@@ -285,23 +311,40 @@ def _render_hit_from(hit: RecallHit, start: int, *, max_chars: int) -> str:
 
 
 def _render_hits(hits: Sequence[RecallHit], max_chars: int) -> list[str]:
-    """Return the originals in full while they fit into ``max_chars`` characters, then excerpts of the rest."""
+    """Return the hits in order while they fit into ``max_chars`` characters; the first one in any case."""
     results: list[str] = []
     for number, one in enumerate(hits):
-        if max_chars <= 0:
+        rendered = "\n".join([_render_text(one), *_render_neighbours(one)])
+        if len(rendered) > max_chars:
+            rendered = _render_text(one)
+        if len(rendered) > max_chars and results:
             results.append(f"{len(hits) - number:,} more were found. Ask with words that fewer of them have.")
             break
-        text = one.passage.text
-        if len(text) <= max_chars:
-            results.append(f"[{describe_passage(one)}, {len(text):,} characters]\n{text}")
-        else:
-            shown = f"an excerpt of {len(text):,} characters; start 0 reads it from its beginning"
-            results.append(f"[{describe_passage(one)}, {shown}]\n{one.excerpt}")
-        max_chars -= len(results[-1])
+        if len(rendered) > max_chars:
+            return [_render_hit_from(one, 0, max_chars=max_chars)]
+        results.append(rendered)
+        max_chars -= len(rendered)
     return results
 
 
-def describe_passage(hit: RecallHit, *, format_time: Callable[[str], str] | None = None) -> str:
+def _render_text(hit: RecallHit) -> str:
+    size, named = f"{len(hit.passage.text):,} characters", describe_passage(hit)[:_MAX_LABEL_CHARS]
+    if hit.is_whole:
+        return f"[{named}, {size}]\n{hit.text}"
+    return f"[{named}, a part of {size}; start 0 reads it from its beginning]\n{hit.text}"
+
+
+def _render_neighbours(hit: RecallHit) -> list[str]:
+    beside = (("before it", hit.before), ("after it", hit.after))
+    return [f"[{where}, {_describe_message(one)}] {one.text}" for where, one in beside if one is not None]
+
+
+def _describe_message(message: RecalledMessage) -> str:
+    part = "" if message.text == message.passage.text else ", a part"
+    return f"{message.passage.role} {message.passage.title}{part}"
+
+
+def describe_passage(hit: SearchHit, *, format_time: Callable[[str], str] | None = None) -> str:
     """Describe a hit by its position, its time and its title; ``format_time`` formats the time."""
     passage = hit.passage
     when = () if hit.at is None else ((format_time or _format_minute)(hit.at),)

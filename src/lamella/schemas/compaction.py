@@ -9,7 +9,8 @@ from msgspec.structs import asdict
 from lamella.core.ledger.entry import CostEstimate
 from lamella.core.log.receipts import CompactionCertificate, CompactionReceipt
 from lamella.core.prompt.envelope import PromptTokenCounts
-from lamella.core.search.search import RecallHit
+from lamella.core.search.index import Passage
+from lamella.core.search.recall import RecalledMessage, RecallHit
 from lamella.ports import ConversationSummary, Fact, Rule
 from lamella.schemas.body import ConversationBody, Count, ErrorDetailJson, JsonBody, Moment, Money, VersionedBody
 from lamella.schemas.formatting import format_decimal_or_none
@@ -188,26 +189,40 @@ class UndoResultJson(JsonBody, frozen=True, kw_only=True):
 # Recall.
 
 
-class RecallHitJson(JsonBody, frozen=True, kw_only=True):
-    """A message or an attachment in its original text."""
+class RecalledMessageJson(JsonBody, frozen=True, kw_only=True):
+    """A message next to a hit."""
 
-    place: str
-    at: Annotated[Moment | None, Meta(description="When it was written.")]
     role: str
-    id: str
-    message: Annotated[str | None, Meta(description="The message that it is or came with.")]
-    title: str
-    score: float
-    excerpt: str
+    turn: int
+    message: str
     text: str
 
 
+class RecallHitJson(JsonBody, frozen=True, kw_only=True):
+    """A message, an attachment or a tool result: its whole text, or the sentences that fit the query best."""
+
+    text: str
+    role: str
+    turn: Annotated[int, Meta(ge=0, description="The turn that it came with.")]
+    at: Annotated[Moment | None, Meta(description="When it was written.")]
+    message: Annotated[str | None, Meta(description="The message that it is or came with.")]
+    id: str
+    title: str
+    place: str
+    score: float
+    excerpt: str
+    whole: Annotated[bool, Meta(description="Whether `text` is the whole original.")]
+    characters: Annotated[int, Meta(ge=0, description="The length of the original.")]
+    before: Annotated[RecalledMessageJson | None, Meta(description="The message before it, if there was room for it.")]
+    after: Annotated[RecalledMessageJson | None, Meta(description="The message after it, if there was room for it.")]
+
+
 class RecallJson(JsonBody, frozen=True, kw_only=True):
-    """Texts that left the prompt and match the query, best first."""
+    """Texts that left the prompt and match the query, best first; none if nothing fits."""
 
     conversation: str
     query: str
-    found: Sequence[RecallHitJson]
+    hits: Sequence[RecallHitJson]
 
 
 class ChatRecallHitJson(RecallHitJson, frozen=True, kw_only=True):
@@ -222,41 +237,63 @@ class RecallEverywhereJson(VersionedBody, frozen=True, kw_only=True):
     """Texts of all conversations that match the query, best first."""
 
     query: str
-    found: Sequence[ChatRecallHitJson]
+    hits: Sequence[ChatRecallHitJson]
     error: Annotated[ErrorDetailJson, Meta(description="Why a conversation was not searched.")] | UnsetType = UNSET
 
 
-def recall_to_json(conversation_key: str, query: str, hits: Iterable[RecallHit]) -> RecallJson:
-    """Return the recalled passages that match a query, best first."""
-    return RecallJson(conversation=conversation_key, query=query, found=[_hit_to_json(one) for one in hits])
+def recall_to_json(conversation_key: str, query: str, hits: Iterable[RecallHit], *, whole: bool = False) -> RecallJson:
+    """Return the recalled passages that match a query, best first; with ``whole`` their whole originals."""
+    return RecallJson(conversation=conversation_key, query=query, hits=[_hit_to_json(one, whole) for one in hits])
 
 
 def recall_everywhere_to_json(
-    query: str, hits: Iterable[tuple[ConversationSummary, RecallHit]]
+    query: str, hits: Iterable[tuple[ConversationSummary, RecallHit]], *, whole: bool = False
 ) -> RecallEverywhereJson:
     """Return matching passages of all conversations, best first, each with its conversation."""
-    found = [
+    listed = [
         ChatRecallHitJson(
-            conversation=chat.conversation, name=chat.name, chat_title=chat.title, **asdict(_hit_to_json(one))
+            conversation=chat.conversation,
+            name=chat.name,
+            chat_title=chat.title,
+            **{name: getattr(body, name) for name in body.__struct_fields__},
         )
-        for chat, one in hits
+        for chat, body in ((chat, _hit_to_json(one, whole)) for chat, one in hits)
     ]
-    return RecallEverywhereJson(query=query, found=found)
+    return RecallEverywhereJson(query=query, hits=listed)
 
 
-def _hit_to_json(hit: RecallHit) -> RecallHitJson:
+def _hit_to_json(hit: RecallHit, whole: bool) -> RecallHitJson:  # noqa: FBT001 - private
     passage = hit.passage
     return RecallHitJson(
-        place=passage.place,
-        at=hit.at,
+        text=passage.text if whole else hit.text,
         role=passage.role,
-        id=passage.id,
+        turn=_turn_number(passage),
+        at=hit.at,
         message=passage.message or None,
+        id=passage.id,
         title=passage.title,
+        place=passage.place,
         score=hit.score,
         excerpt=hit.excerpt,
-        text=passage.text,
+        whole=whole or hit.is_whole,
+        characters=len(passage.text),
+        before=_recalled_message_to_json(hit.before),
+        after=_recalled_message_to_json(hit.after),
     )
+
+
+def _recalled_message_to_json(message: RecalledMessage | None) -> RecalledMessageJson | None:
+    if message is None:
+        return None
+    passage = message.passage
+    return RecalledMessageJson(
+        role=passage.role, turn=_turn_number(passage), message=passage.message, text=message.text
+    )
+
+
+def _turn_number(passage: Passage) -> int:
+    """Return the number of the turn in a place such as ``turn 3``."""
+    return int(passage.place.rpartition(" ")[2])
 
 
 # User rules.

@@ -12,7 +12,7 @@ from lamella import Conversation, Message, Note, ToolResult
 from lamella.conversation.import_export import ConversationRepository
 from lamella.conversation.recall import MAX_ANSWER_CHARS, BranchSearch, answer_recall
 from lamella.conversation.turn import TurnRequest
-from lamella.core.search.search import RecallHit
+from lamella.core.search.recall import RecallHit
 from lamella.errors import InvalidOperationError
 from lamella.providers import ToolCall, ToolOutput
 from lamella.stores.memory import InMemoryStore
@@ -174,9 +174,11 @@ def test_tool_answers_with_place_and_exact_original() -> None:
     chat = Conversation()
     talk(chat, turns=1)
     chat.ask("one more", drop=["spec.md"])
-    told = answer_recall({"query": "window", "limit": 1}, chat.recall)
+    told = answer_recall({"query": "spec.md", "limit": 1}, chat.recall)
     original = SPEC.replace("\r\n", "\n")
-    assert told == f"[turn 1, note spec.md, {len(original):,} characters]\n{original}"
+    question = chat.turns()[0].message.id
+    after = f"[after it, user {question}] What is this?"
+    assert told == f"[turn 1, note spec.md, {len(original):,} characters]\n{original}\n{after}"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_tool_answers_with_place_and_exact_original() -> None:
         ({"query": 3}, "takes a query"),
         ({"query": " "}, "nothing to look for"),
         ({"query": "desk", "limit": "many"}, "no number"),
-        ({"query": "zebra"}, "Nothing that left the prompt fits 'zebra'"),
+        ({"query": "zebra"}, "Nothing found: nothing that left the prompt fits 'zebra'"),
     ],
 )
 def test_invalid_recall_call_is_answered_in_words(arguments: dict[str, object], told: str) -> None:
@@ -202,7 +204,7 @@ def test_originals_too_long_for_one_answer_are_shown_in_part_with_their_length()
     told = answer_recall({"query": "zebra"}, chat.recall)
     assert len(told) < MAX_ANSWER_CHARS
     assert [line for line in told.splitlines() if line.startswith("[turn")] == [
-        f"[turn 1, note {path}, an excerpt of {len(text):,} characters; start 0 reads it from its beginning]"
+        f"[turn 1, note {path}, a part of {len(text):,} characters; start 0 reads it from its beginning]"
         for path, text in texts.items()
     ]
 
@@ -219,7 +221,7 @@ def test_summarized_text_can_be_recalled_whole() -> None:
 
 
 def test_model_with_recall_tool_reads_removed_text() -> None:
-    wants = ToolCall(id="c", name="recall", arguments='{"query": "window", "limit": 1}')
+    wants = ToolCall(id="c", name="recall", arguments='{"query": "spec.md", "limit": 1}')
     provider = ScriptedProvider(
         ScriptedReply(text="yes"), ScriptedReply(text="", calls=(wants,)), ScriptedReply(text="Four seats.")
     )
@@ -231,7 +233,7 @@ def test_model_with_recall_tool_reads_removed_text() -> None:
     asyncio.run(send("What is in it?", attach=[Note(path="spec.md", text=SPEC)]))
     (output,) = asyncio.run(send("And now?", drop=["spec.md"], tools=[conversation.recall_tool]))
     original = SPEC.replace("\r\n", "\n")
-    place, text = output.output.split("\n", 1)
+    place, text = output.output.split("\n[after it", 1)[0].split("\n", 1)
     said_at = conversation.turns()[0].message.at[:16].replace("T", " ")
     assert (place, text) == (f"[turn 1, {said_at} UTC, note spec.md, {len(original):,} characters]", original)
     told = conversation.recall_tool.to_definition()
@@ -245,5 +247,7 @@ def test_recall_tool_limits_its_answer() -> None:
         chat.reply("Yes.")
     chat.ask("Now", drop=[f"{number}.md" for number in range(40)])
     told = answer_recall({"query": "stripes", "limit": 300}, chat.recall)
-    assert len(told) < 1.5 * MAX_ANSWER_CHARS
-    assert "more were found" in told
+    assert 4_000 < len(told) < 14_000
+    short = answer_recall({"query": "stripes"}, chat.recall, max_chars=1_000)
+    assert len(short) < 1_200
+    assert "more were found" in short

@@ -19,8 +19,9 @@ from lamella.cli.chat.setting_commands import complete_setting, show_or_set_sett
 from lamella.cli.console import make_console
 from lamella.cli.ledger_tables import print_ledger
 from lamella.cli.mentions import get_active_note
-from lamella.cli.output import escape_line, escape_lines, format_time, print_text
+from lamella.cli.output import escape_line, format_time, print_text
 from lamella.cli.prompt_tables import format_branch
+from lamella.cli.recall import print_hit
 from lamella.cli.replay_tables import print_turn
 from lamella.conversation.recall import describe_passage
 from lamella.errors import InvalidOperationError, LamellaError, UsageError
@@ -108,10 +109,10 @@ def _print_recalled(session: ChatSession, rest: str) -> None:
     if not rest:
         raise UsageError("Missing search words.", hint="Example: /recall when were the beans sown")
     found = session.conversation_log.recall(rest)
-    for one in found:
-        print_text(f"─── {escape_line(describe_passage(one, format_time=format_time))}\n{escape_lines(one.excerpt)}")
+    for index, one in enumerate(found):
+        print_hit(describe_passage(one, format_time=format_time), one, is_first=not index)
     if not found:
-        print_text("No matches outside the prompt.")
+        print_text("Nothing found outside the prompt.")
 
 
 def _print_ledger(session: ChatSession, _rest: str) -> None:

@@ -119,9 +119,41 @@ _STOP_WORDS = ENGLISH_MARKER_WORDS | INDONESIAN_MARKER_WORDS | frozenset([
 # fmt: on
 
 
+# More words of questions that say nothing about their subject. They rank texts, but they do not make one a hit.
+# fmt: off
+_FUNCTION_WORDS = _STOP_WORDS | frozenset([
+    "any", "all", "some", "much", "many", "more", "most", "no", "yes", "so", "if", "then", "than", "but", "also", "only",
+    "just", "very", "too", "here", "now", "again", "other", "such", "same", "every", "each", "both", "few", "out", "up",
+    "down", "off", "over", "into", "am", "been", "being", "having", "will", "would", "could", "should", "may", "might",
+    "must", "shall", "me", "mine", "us", "them", "they", "their", "he", "she", "him", "his", "her", "these", "those",
+    "get", "got", "go", "going", "say", "said", "tell", "told", "did", "done", "make", "made", "know", "think", "want",
+    "need", "like", "use", "used", "let", "please", "one", "doing", "t", "s", "re", "ve", "ll", "d", "m", "don", "didn",
+    "der", "die", "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "eines", "und", "oder", "ist",
+    "sind", "war", "waren", "wird", "werden", "wurde", "wurden", "habe", "hat", "haben", "hatte", "hatten", "ich", "du",
+    "er", "sie", "es", "wir", "ihr", "mich", "dir", "mir", "uns", "wer", "wie", "wo", "wann", "warum", "welche",
+    "welcher", "welches", "nicht", "kein", "keine", "mit", "von", "zu", "zum", "zur", "im", "auf", "für", "bei", "aus",
+    "nach", "über", "unter", "um", "als", "auch", "nur", "noch", "schon", "sich", "dass", "wenn", "aber", "kann",
+    "soll", "muss", "mein", "meine", "dein", "deine",
+    "bisa", "apakah", "berapa", "dimana", "kamu", "anda", "dia", "kalau", "jika", "karena", "seperti", "lagi", "saja",
+    "bukan", "belum", "pernah", "harus", "mau", "aku", "nya", "tentang", "soal",
+])
+# fmt: on
+_HIRAGANA_PAIR = re.compile(r"[ぁ-ゟ]{1,2}")
+
+
 def is_stop_word(word: str) -> bool:
     """Return whether a word is a stop word."""
     return word in _STOP_WORDS
+
+
+def is_content_word(word: str) -> bool:
+    """Return whether a word of a query says something about what is looked for.
+
+    Of a script without spaces these are pairs of characters; pairs of hiragana are mostly endings and particles.
+    """
+    if _UNSPACED_CHARACTER.match(word):
+        return len(word) > 1 and _HIRAGANA_PAIR.fullmatch(word) is None
+    return word not in _FUNCTION_WORDS
 
 
 # The two Turkish letters i: Python casefolds the dotted capital to two characters, and leaves the dotless small one.

@@ -19,7 +19,9 @@ from typing import NamedTuple
 from lamella.core.log.turn import MessageAuthor
 from lamella.core.search.index import TITLE_HALF, IndexedPassage, Passage, PassageIndex, collapse_whitespace
 from lamella.core.search.language import (
+    is_content_word,
     is_stop_word,
+    is_unspaced_script,
     iter_terms,
     joined_numbers,
     normalize_text,
@@ -50,11 +52,15 @@ class QuotedPhrase(NamedTuple):
 
 
 class SearchQuery(NamedTuple):
-    """A parsed query. If ``must_match_phrases``, its phrases were quoted and a passage must contain all of them."""
+    """A parsed query. If ``must_match_phrases``, its phrases were quoted and a passage must contain all of them.
+
+    ``groups`` has the words of each name that was split into several.
+    """
 
     words: tuple[str, ...]
     phrases: tuple[QuotedPhrase, ...]
     must_match_phrases: bool
+    groups: tuple[tuple[str, ...], ...] = ()
 
 
 class PhraseHint(NamedTuple):
@@ -74,11 +80,20 @@ def parse_query(text: str) -> SearchQuery:
     phrases = [phrase for phrase in phrases if phrase]
     spans = phrases or [span for span in [collapse_whitespace(text)] if span]
     normalized = normalize_characters(text[:MAX_QUERY_CHARS])
-    words = [word for token in split_tokens(normalized) for word in split_token(token)]
+    tokens = list(dict.fromkeys(split_tokens(normalized)))
+    split = [split_token(token) for token in tokens]
+    words = [word for parts in split for word in parts]
     return SearchQuery(
         words=tuple(dict.fromkeys([*words, *joined_numbers(normalized)])),
         phrases=tuple(QuotedPhrase(span, collapse_whitespace(normalize_text(span))) for span in spans),
         must_match_phrases=bool(phrases),
+        groups=tuple(
+            [
+                parts
+                for token, parts in zip(tokens, split, strict=True)
+                if len(parts) > 1 and not is_unspaced_script(token)
+            ]
+        ),
     )
 
 
@@ -126,6 +141,12 @@ def make_excerpt(text: str, phrases: Iterable[str], words: Collection[str]) -> s
     end = min(start + EXCERPT_CHARS, len(text))
     shown = text[start:end].strip()
     return f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
+
+
+def densest_window(text: str, phrases: Iterable[str], words: Collection[str], *, size: int) -> str:
+    """Return the part of a long text, ``size`` characters long, around a phrase or the most query words."""
+    start = max(_best_excerpt_start(text, phrases, words) - size // 2, 0)
+    return text[start : start + size]
 
 
 def _best_excerpt_start(text: str, phrases: Iterable[str], words: Collection[str]) -> int:
@@ -176,9 +197,18 @@ _BM25_LENGTH_PENALTY = 0.5
 _SCORE_DIGITS = 6
 # The user's words count this much more than the same words in a reply: they are what people look for (2026-11-17).
 _USER_WEIGHT = 1.2
+# Words that nearly every text has decide only between sentences that are equal otherwise.
+_STOP_WORD_WEIGHT = 0.01
 # How many passages are examined for the rarest words of a query with several words, and how many words are used.
 _MAX_CANDIDATES = 1_000
 _MAX_QUERY_WORDS = 64
+# What a passage needs to be a hit at all: half of the query's words by rarity, stop words not counted. A quarter is
+# enough if one of them is in at most this many passages, or at most this share of them, or if the conversation has all
+# words of the query. Measured on questions whose answer
+# was said and on questions about something else (2026-11-18): of 147 answers 142 are kept, of 200 hits for the others 17.
+_MIN_HIT_SHARE, _MIN_HIT_SHARE_WITH_RARE_WORD = 0.5, 0.25
+# Of a longer query only so many words count for this, those that the conversation has first.
+_MAX_JUDGED_WORDS = 8
 # What a passage needs to be offered without a search by the user: this share of the question's words, by rarity, and a
 # word that at most this many passages have, or at most this share of them.
 _MIN_WORD_SHARE = 0.6
@@ -189,7 +219,7 @@ _WordCounts = dict[int, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecallHit:
+class SearchHit:
     """A passage found by a search, with an excerpt; ``at`` is when it was written, if known."""
 
     passage: Passage
@@ -199,21 +229,25 @@ class RecallHit:
 
 
 class _QueryWord(NamedTuple):
-    """A query word: its forms in the index with their weights, how many passages have it, and its rarity.
+    """A query word, as parsed: its forms in the index with their weights, how many passages have it, and its rarity.
 
-    ``named_passage`` is the number of the passage whose id the word is, or None.
+    ``named_passage`` is the number of the passage whose id the word is, or None. ``is_content`` is false for words that
+    nearly every text has.
     """
 
+    word: str
     forms: Mapping[str, float]
     passage_count: int
     rarity: float
     named_passage: int | None
+    is_content: bool
 
 
-def search(index: PassageIndex, query: str, *, limit: int = 5, excluded: Collection[str] = ()) -> tuple[RecallHit, ...]:
+def search(index: PassageIndex, query: str, *, limit: int = 5, excluded: Collection[str] = ()) -> tuple[SearchHit, ...]:
     """Return the best passages, best first; on equal scores the user's words first, then the earlier one.
 
     Passages with the whole query as a phrase come before those with its words. Phrases in quotation marks must match.
+    A passage with too little of the query is no hit, so a search for something that was never said finds nothing.
     """
     parsed = parse_query(query)
     if not parsed.phrases:
@@ -224,9 +258,12 @@ def search(index: PassageIndex, query: str, *, limit: int = 5, excluded: Collect
         _count_words_in(index, words, holders) if holders is not None else _count_words_in_rare_passages(index, words)
     )
     total = sum(word.rarity for word in words)
+    fits = _FitCheck(parsed, words, passage_count=len(index))
     scored = [
         (
-            _score_passage(one, stretches[number], parsed, words=words, total=total, average=index.average_length),
+            _score_passage(
+                one, stretches[number], parsed, words=words, total=total, average=index.average_length, fits=fits
+            ),
             number,
             one.passage,
         )
@@ -236,14 +273,14 @@ def search(index: PassageIndex, query: str, *, limit: int = 5, excluded: Collect
     best = sorted((one for one in scored if one[0] > 0), key=_rank_key)[: max(limit, 0)]
     spans, forms = [span.typed for span in parsed.phrases], {form for word in words for form in word.forms}
     return tuple(
-        RecallHit(passage=passage, score=score, excerpt=make_excerpt(passage.text, spans, forms))
+        SearchHit(passage=passage, score=score, excerpt=make_excerpt(passage.text, spans, forms))
         for score, _, passage in best
     )
 
 
 def search_for_question(
     index: PassageIndex, question: str, *, limit: int, excluded: Collection[str] = ()
-) -> tuple[RecallHit, ...]:
+) -> tuple[SearchHit, ...]:
     """Return passages that help with a question which is not a search query, if any fit well enough.
 
     A passage needs most of the question's words that occur in the conversation, at least two, one of them rare.
@@ -270,6 +307,52 @@ def _is_relevant(stretch: _WordCounts, words: Sequence[_QueryWord], *, max_passa
     )
 
 
+class _FitCheck:
+    """Checks whether a stretch of a text has enough of a query to be a hit.
+
+    The parts of a name such as ``gateway.toml`` count once. Every word counts for a little more than its rarity, since
+    in a short conversation no word is rare.
+    """
+
+    def __init__(self, query: SearchQuery, words: Sequence[_QueryWord], *, passage_count: int) -> None:
+        self._words = words
+        group_by_word = {word: number for number, group in enumerate(query.groups) for word in group}
+        self._group_by_index = {
+            at: group_by_word.get(word.word, -1 - at) for at, word in enumerate(words) if word.is_content
+        }
+        self._weights: dict[int, float] = {}
+        for at, group in self._group_by_index.items():
+            self._weights[group] = max(self._weights.get(group, 0.0), 1 + words[at].rarity)
+        # Words that the conversation has come first, so a long question is judged by these.
+        self._total = sum(islice(self._weights.values(), _MAX_JUDGED_WORDS))
+        self._few = max(_MAX_PASSAGES_OF_RARE_WORD, int(_MAX_SHARE_OF_RARE_WORD * passage_count))
+        self._has_all = all(words[at].passage_count for at in self._group_by_index)
+
+    def __call__(self, stretch: _WordCounts) -> bool:
+        """Return whether the stretch fits. A query of nothing but stop words fits every text with one of them."""
+        if not self._weights:
+            return bool(stretch)
+        found = [at for at in stretch if at in self._group_by_index]
+        if not found:
+            return False
+        share = sum(self._weights[group] for group in {self._group_by_index[at] for at in found}) / self._total
+        return share >= _MIN_HIT_SHARE or (
+            share >= _MIN_HIT_SHARE_WITH_RARE_WORD
+            and (self._has_all or min(self._words[at].passage_count for at in found) <= self._few)
+        )
+
+
+def score_forms(index: PassageIndex, words: Iterable[str]) -> dict[str, tuple[int, float]]:
+    """Return the forms of query words in the index, each with the number of its word and its score in a text."""
+    found: dict[str, tuple[int, float]] = {}
+    for number, word in enumerate(_score_words(index, words)):
+        for form, weight in word.forms.items():
+            score = weight * word.rarity * (1.0 if word.is_content else _STOP_WORD_WEIGHT)
+            if score > found.get(form, (number, 0.0))[1]:
+                found[form] = (number, score)
+    return found
+
+
 def _rank_key(scored: tuple[float, int, Passage]) -> tuple[float, bool, int]:
     score, number, passage = scored
     return -score, passage.role != MessageAuthor.USER, number
@@ -287,7 +370,8 @@ def _score_word(index: PassageIndex, word: str) -> _QueryWord:
     if not forms and named is None:
         forms = index.repaired_forms(word)
     having = index.count_passages(forms) + (named is not None)
-    return _QueryWord(forms, having, math.log(1 + (len(index) - having + 0.5) / (having + 0.5)), named)
+    rarity = math.log(1 + (len(index) - having + 0.5) / (having + 0.5))
+    return _QueryWord(word, forms, having, rarity, named, is_content=named is not None or is_content_word(word))
 
 
 def _candidate_passages(index: PassageIndex, query: SearchQuery) -> Collection[int] | None:
@@ -384,15 +468,15 @@ def _score_passage(
     words: Sequence[_QueryWord],
     total: float,
     average: float,
+    fits: "_FitCheck",
 ) -> float:
     has_phrases = all(_occurs_in(indexed, span, query) for span in query.phrases)
-    if query.must_match_phrases and not has_phrases:
+    stretches = _join_halves(halves)
+    if (query.must_match_phrases and not has_phrases) or not (has_phrases or any(map(fits, stretches))):
         return 0.0
     spread = 1 - _BM25_LENGTH_PENALTY + _BM25_LENGTH_PENALTY * indexed.length / average if average else 1.0
     author_weight = _USER_WEIGHT if indexed.passage.role == MessageAuthor.USER else 1.0
-    score = author_weight * max(
-        _score_stretch(stretch, words, total, spread=spread) for stretch in _join_halves(halves)
-    )
+    score = author_weight * max(_score_stretch(stretch, words, total, spread=spread) for stretch in stretches)
     # The bonus is larger than any score from words, so a match of the whole query always comes first.
     bonus = 1 + _USER_WEIGHT * (_BM25_SATURATION + 1) * total if has_phrases else 0.0
     return round(score + bonus, _SCORE_DIGITS)

@@ -6,6 +6,7 @@ from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from lamella.conversation.conversation import Conversation
+from lamella.conversation.recall import DEFAULT_RECALL_TOKENS
 from lamella.errors import HistoryConflictError, InvalidOperationError
 from lamella.schemas.compaction import (
     PlanJson,
@@ -112,8 +113,12 @@ def recall(
     state: StateDep,
     caller: ReadCaller,
     q: Annotated[str, Query(min_length=1, max_length=10_000)],
-    limit: Annotated[int, Query(ge=1, le=100)] = 5,
+    limit: Annotated[int | None, Query(ge=1, le=100, description="Maximum number of hits.")] = None,
+    max_tokens: Annotated[
+        int, Query(ge=1, le=100_000, description="Maximum number of tokens of all hits.")
+    ] = DEFAULT_RECALL_TOKENS,
+    whole: Annotated[bool, Query(description="Return the whole text of each hit.")] = False,
 ) -> RecallJson:
-    """Search for originals with these words that are no longer in the prompt in full, best first."""
+    """Search for text that is no longer in the prompt in full, best first; there are no hits if nothing fits."""
     chat = state.open_conversation(caller, conversation)
-    return recall_to_json(chat.id, q, chat.recall(q, limit))
+    return recall_to_json(chat.id, q, chat.recall(q, limit, max_tokens=max_tokens), whole=whole)

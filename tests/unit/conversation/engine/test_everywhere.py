@@ -35,14 +35,14 @@ def make_store() -> CountedStore:
 
 
 def test_shared_note_is_found_in_each_conversation() -> None:
-    found = list(StoreSearch(make_store()).search("sowing in May"))
+    found = list(StoreSearch(make_store(), count=len).search("sowing in May"))
     assert [(chat.name, one.passage.title) for chat, one in found] == [("garden", "plan.md"), ("kitchen", "plan.md")]
     assert len({one.passage.id for _, one in found}) == 1
 
 
 def test_conversations_are_reread_only_after_change() -> None:
     store = make_store()
-    recaller = StoreSearch(store)
+    recaller = StoreSearch(store, count=len)
     assert len(list(recaller.search("beans"))) == 2
     read = list(store.read)
     assert len(list(recaller.search("kitchens"))) == 1
@@ -55,4 +55,4 @@ def test_conversations_are_reread_only_after_change() -> None:
 
 def test_query_without_words_is_refused() -> None:
     with pytest.raises(InvalidOperationError, match="nothing to look for"):
-        StoreSearch(make_store()).search(" ")
+        StoreSearch(make_store(), count=len).search(" ")

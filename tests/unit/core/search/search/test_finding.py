@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.hypothesis_profile import steady
 
 from lamella.core.search.index import Passage, PassageIndex
-from lamella.core.search.search import RecallHit, search, search_for_question
+from lamella.core.search.search import SearchHit, search, search_for_question
 from lamella.core.text.exact_terms import extract_exact_tokens
 
 
@@ -242,7 +242,8 @@ def test_thousand_passages_with_rare_words_are_scored() -> None:
 
 
 def test_absent_words_do_not_use_up_query_limit() -> None:
-    assert find(" ".join([*(f"nowhere{number}" for number in range(70)), "needle"]), "nothing", "a needle") == [1]
+    unknown = [f"nowhere{number}" for number in range(70)]
+    assert find(" ".join([*unknown, "needle", "thread", "eye"]), "nothing", "a needle, a thread, an eye") == [1]
 
 
 def test_quoted_phrase_ignores_accents_case_and_space() -> None:
@@ -329,7 +330,7 @@ def test_every_exact_token_finds_its_text(text: str, others: list[str]) -> None:
 @given(st.lists(texts, max_size=5), texts)
 def test_search_is_the_same_each_time_and_ordered_by_score(bodies: list[str], query: str) -> None:
     passages = [passage(str(number), text) for number, text in enumerate(bodies)]
-    found: tuple[RecallHit, ...] = search(PassageIndex(passages), query)
+    found: tuple[SearchHit, ...] = search(PassageIndex(passages), query)
     assert found == search(PassageIndex(passages), query)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
     assert all(one.score > 0 and one.passage in passages for one in found)
@@ -416,3 +417,25 @@ def test_word_in_one_of_twenty_passages_is_rare(having: int, helps: bool) -> Non
 def test_text_with_half_of_question_is_unrelated(text: str, helps: bool) -> None:  # noqa: FBT001
     others = [word for word in ("keel", "mast", "sail", "stern") if word not in text.split()]
     assert (help_with("keel mast sail stern", text, *others) == [0]) is helps
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "What is the capital city of Mongolia?",
+        "Wie hoch ist der Turm in Paris?",
+        "berapa harga emas hari ini",
+        "東京の天気はどうですか",
+        "the weather in the city of the north",
+    ],
+)
+def test_a_question_about_something_that_was_never_said_finds_nothing(query: str) -> None:
+    talk = [f"We talked about bed {number} and the city, and it is what we said." for number in range(40)]
+    talk += ["Der Hund ist in der Küche.", "Ini itu apa?", "私の犬はとても元気です。"]
+    assert find(query, *talk) == []
+
+
+def test_a_question_that_shares_one_rare_word_with_its_answer_finds_it() -> None:
+    talk = [f"We talked about bed {number} and what it is like." for number in range(40)]
+    assert find("What happened to the hallway?", *talk, "We had a leak in the hallway.") == [40]
+    assert find("東京に行きたい", *talk, "私は東京に住んでいます。") == [40]
