@@ -8,8 +8,7 @@ import typer
 from lamella.cli.access import JsonOption, StoreOption, complete_chat_names, open_cli_backend, open_conversation
 from lamella.cli.batch import BatchResults
 from lamella.cli.output import escape_line, format_time, print_json, print_text, show_if_slow, write_exactly
-from lamella.conversation.recall import describe_passage
-from lamella.core.search.recall import RECALL_TOKENS
+from lamella.conversation.recall import DEFAULT_RECALL_TOKENS, describe_passage
 from lamella.errors import UsageError
 from lamella.schemas.compaction import recall_everywhere_to_json, recall_to_json
 
@@ -40,7 +39,9 @@ def recall(
         bool, typer.Option("--all", help="Search all conversations, including messages still in the prompt.")
     ] = False,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of results.")] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum number of tokens of all results.")] = RECALL_TOKENS,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="Maximum number of tokens of all results.")
+    ] = DEFAULT_RECALL_TOKENS,
     whole: Annotated[bool, typer.Option("--whole", help="Show the whole text of each result.")] = False,
     excerpts: Annotated[bool, typer.Option("--excerpts", help="Show only the matching part.")] = False,
     as_json: JsonOption = False,

@@ -220,8 +220,7 @@ def make_recall_tool(
         name=RECALL_TOOL,
         description=(
             "Find earlier messages, notes and tool results of this conversation that no longer stand in the prompt, "
-            "word for word, with the messages before and after them. Use it when something was left out, shortened or "
-            "summarised."
+            "and read them word for word. Use it when something was left out, shortened or summarised."
         ),
         parameters=_RECALL_PARAMETERS,
         run=run,
