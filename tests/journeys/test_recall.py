@@ -51,7 +51,7 @@ def test_note_is_recalled_exactly_with_its_place(url: str) -> None:
     assert by_name.out.startswith(f"─── turn 1, {SAID_AT}, note plan.md\n{PLAN}\n")
 
 
-def test_a_long_note_is_shown_by_its_best_sentences_with_the_messages_around_it(url: str) -> None:
+def test_long_note_is_shown_by_best_sentences_with_messages_around_it(url: str) -> None:
     long = "Nothing of interest is said here. " * 300 + "\nThe otter sleeps in the shed.\n" + "And so on. " * 300
     with lamella.open(url) as engine:
         chat = engine.chat("river", layout="in_place", window=50_000, reserve=500)
