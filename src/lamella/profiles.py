@@ -135,6 +135,31 @@ class ModelProfile(Struct, frozen=True, kw_only=True):
 GENERIC_MODEL = ModelProfile()
 
 
+class ModelPrices(Struct, frozen=True, kw_only=True):
+    """Prices in dollars per million tokens, now."""
+
+    input: Decimal
+    cached: Decimal
+    cache_write: Decimal
+    output: Decimal
+
+
+class ModelFacts(Struct, frozen=True, kw_only=True):
+    """What people want to know before they choose a model. None means unknown.
+
+    ``cache_lifetime`` is in seconds, and None also for a cache that does not expire. ``is_local`` models run on this
+    machine.
+    """
+
+    window: int | None = None
+    prices: ModelPrices | None = None
+    accepts_images: bool | None = None
+    calls_tools: bool | None = None
+    cache_minimum: int = 0
+    cache_lifetime: int | None = None
+    is_local: bool = False
+
+
 def get_cache_profile(model: ModelProfile) -> CacheProfile:
     """Return the cache profile of a model, with its prices as factors of plain input.
 

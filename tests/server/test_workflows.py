@@ -95,7 +95,6 @@ def test_workflow_sets_staged_runner_and_second_start_is_refused(
 def test_missing_workflow_hint_says_how_to_start(server: RunningServer) -> None:
     path = f"/v1/conversations/{server.begin('plain')}/workflow"
     for method, rest, body in (
-        ("GET", "", None),
         ("GET", "/data", None),
         ("GET", "/export", None),
         ("PATCH", "/data", {"fields": FIELDS}),

@@ -209,6 +209,7 @@ _Built = TypeVar("_Built")
         "resume",
         "send",
         "sent_turns",
+        "siblings",
         "sources",
         "transcript",
         "turns",
@@ -943,12 +944,26 @@ class Conversation:
         if is_first_turn:
             self._overrides.unsaved = {}
 
-    def messages(self, head: str | None = None) -> BranchMessages:
-        """Return the messages of a branch with tool results, sources and compactions, by default the active one."""
+    def messages(self, head: str | None = None, *, first: int = 1, last: int | None = None) -> BranchMessages:
+        """Return the messages of a branch with tool results, sources and compactions, by default the active one.
+
+        ``first`` and ``last`` are numbers of turns; all turns between them are returned.
+        """
         records = self._backend.store.load(self.id)
         return load_branch_messages(
-            self._backend.store, self.id, self.turns(head), markers=list_compaction_markers(self.id, records)
+            self._backend.store,
+            self.id,
+            self.turns(head)[first - 1 : last],
+            markers=list_compaction_markers(self.id, records),
         )
+
+    def siblings(self) -> Mapping[str, Sequence[tuple[str, str]]]:
+        """Return, for each message that has alternatives, all of them, itself included, oldest first.
+
+        Editing a question and answering it again make alternatives. Each comes with the last message of its newest
+        branch, to which ``switch`` leads.
+        """
+        return self._log.siblings()
 
     def get_turn(self, message: str) -> TurnRecord:
         """Return the turn of a question, with its answer if any branch has one.

@@ -94,7 +94,10 @@ class ImportOutcome(StrEnum):
 
 
 class MessageHit(Struct, frozen=True, kw_only=True):
-    """A message that a search found, with its conversation, its author and an excerpt."""
+    """A message that a search found, with its conversation, its author and an excerpt.
+
+    ``turn`` is the number of its turn on the active branch; None for a message of another branch.
+    """
 
     conversation: str
     name: str
@@ -102,6 +105,7 @@ class MessageHit(Struct, frozen=True, kw_only=True):
     message: str
     role: MessageAuthor
     excerpt: str
+    turn: int | None = None
 
 
 class ConversationRepository:
@@ -258,9 +262,11 @@ class ConversationRepository:
             except ConversationErasedError:
                 # Another process erased it after it was listed.
                 continue
+            turns: dict[str, int] | None = None
             for node in log.nodes.values():
                 at = _match_position(node.text, wanted)
                 if at is not None:
+                    turns = _turn_numbers(log) if turns is None else turns
                     yield MessageHit(
                         conversation=listed.conversation,
                         name=listed.name,
@@ -268,6 +274,7 @@ class ConversationRepository:
                         message=node.id,
                         role=node.role,
                         excerpt=_excerpt_around(node.text, at, at + len(words)),
+                        turn=turns.get(node.id),
                     )
         if damage is not None:
             raise damage
@@ -375,6 +382,15 @@ def _excerpt_around(text: str, first: int, last: int) -> str:
         after = _WHITESPACE.split(after[::-1], maxsplit=1)[-1][::-1]
     shown = " ".join(f"{before}{found}{after}".split())
     return f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
+
+
+def _turn_numbers(log: EventLog) -> dict[str, int]:
+    """Return the number of the turn of each message of the active branch."""
+    return {
+        name: number
+        for number, record in enumerate(log.branch_records(), start=1)
+        for name in (record.message.id, *(() if record.reply is None else (record.reply.id,)))
+    }
 
 
 def _match_position(text: str, query: str) -> int | None:

@@ -6,12 +6,16 @@ tokens are described by name, owner and scope, never by the token itself.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.schemas.body import JsonBody, VersionedBody
+from lamella.schemas.formatting import format_decimal
+
+if TYPE_CHECKING:
+    from lamella.profiles import ModelFacts
 
 
 class HealthJson(JsonBody, frozen=True, kw_only=True):
@@ -71,6 +75,23 @@ def list_arguments(tool: ToolDefinition) -> list[str]:
     return [*needed, *(f"{name}?" for name in schema.get("properties", {}) if name not in needed)]
 
 
+class ModelPricesJson(JsonBody, frozen=True, kw_only=True):
+    """Prices per million tokens."""
+
+    currency: Literal["USD"] = "USD"
+    input: str
+    cached: Annotated[str, Meta(description="Input that the cache serves.")]
+    cache_write: Annotated[str, Meta(description="Input that the cache stores.")]
+    output: str
+
+
+class ModelCacheJson(JsonBody, frozen=True, kw_only=True):
+    """The prefix cache of a model."""
+
+    minimum: Annotated[int, Meta(description="Tokens of the shortest prefix that it keeps.")]
+    lifetime: Annotated[int | None, Meta(description="Seconds until an entry expires; null if it does not.")]
+
+
 class ModelJson(JsonBody, frozen=True, kw_only=True):
     """An available model, with the fields of the OpenAI and Anthropic APIs."""
 
@@ -82,6 +103,12 @@ class ModelJson(JsonBody, frozen=True, kw_only=True):
     created_at: str = "1970-01-01T00:00:00Z"
     owned_by: str = "lamella"
     usual: Annotated[bool, Meta(description="Whether new conversations use it.")]
+    window: Annotated[int | None, Meta(description="Tokens of its context window; null if unknown.")]
+    prices: Annotated[ModelPricesJson | None, Meta(description="Today's; null if unknown.")]
+    images: Annotated[bool | None, Meta(description="Whether it accepts pictures; null if unknown.")]
+    tools: Annotated[bool | None, Meta(description="Whether it calls tools; null if unknown.")]
+    local: Annotated[bool, Meta(description="Whether it runs in the server's process.")]
+    cache: ModelCacheJson
 
 
 class ModelListJson(VersionedBody, frozen=True, kw_only=True):
@@ -94,18 +121,37 @@ class ModelListJson(VersionedBody, frozen=True, kw_only=True):
     last_id: str | None
 
 
-def models_to_json(names: Sequence[str], *, default: str) -> ModelListJson:
+def models_to_json(models: Mapping[str, "ModelFacts"], *, default: str) -> ModelListJson:
     """Return models by name; ``default`` is the default model of new conversations."""
+    names = list(models)
     return ModelListJson(
-        data=[model_to_json(name, default=default) for name in names],
+        data=[model_to_json(name, facts, default=default) for name, facts in models.items()],
         first_id=names[0] if names else None,
         last_id=names[-1] if names else None,
     )
 
 
-def model_to_json(name: str, *, default: str) -> ModelJson:
+def model_to_json(name: str, facts: "ModelFacts", *, default: str) -> ModelJson:
     """Return one model."""
-    return ModelJson(id=name, display_name=name, usual=name == default)
+    prices = facts.prices
+    return ModelJson(
+        id=name,
+        display_name=name,
+        usual=name == default,
+        window=facts.window,
+        prices=None
+        if prices is None
+        else ModelPricesJson(
+            input=format_decimal(prices.input),
+            cached=format_decimal(prices.cached),
+            cache_write=format_decimal(prices.cache_write),
+            output=format_decimal(prices.output),
+        ),
+        images=facts.accepts_images,
+        tools=facts.calls_tools,
+        local=facts.is_local,
+        cache=ModelCacheJson(minimum=facts.cache_minimum, lifetime=facts.cache_lifetime),
+    )
 
 
 # Settings, and the origin of each value.

@@ -66,6 +66,7 @@ class MessageHitJson(JsonBody, frozen=True, kw_only=True):
     message: str
     role: str
     excerpt: str
+    turn: Annotated[int | None, Meta(description="Number of the turn; null on a branch that is not active.")]
 
 
 class MessageHitListJson(VersionedBody, frozen=True, kw_only=True):
@@ -85,6 +86,7 @@ def hits_to_json(hits: Iterable["MessageHit"]) -> MessageHitListJson:
             message=hit.message,
             role=str(hit.role),
             excerpt=hit.excerpt,
+            turn=hit.turn,
         )
         for hit in hits
     ]

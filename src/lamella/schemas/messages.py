@@ -1,17 +1,20 @@
 """JSON bodies of a conversation's messages and branches."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta, Struct, convert
+from msgspec import UNSET, Meta, Struct, UnsetType, convert
 from msgspec.structs import asdict
 
-from lamella.core.log.branch import read_rounds
+from lamella.core.log.branch import read_model_calls, read_rounds
 from lamella.core.log.events.message import StoredRound
 from lamella.core.log.turn_records import MessageNode, TurnRecord, artifact_ids, get_cut_reason
 from lamella.core.messages import ToolRound
-from lamella.schemas.body import JsonBody, Moment, NamedConversationBody
+from lamella.schemas.body import JsonBody, Moment, Money, NamedConversationBody
 from lamella.schemas.compaction import ReceiptJson, receipt_to_json_or_none
+from lamella.schemas.formatting import format_decimal
 
 if TYPE_CHECKING:
     from lamella.conversation.log import CompactionMarker
@@ -25,6 +28,30 @@ CutJson = Annotated[
 ]
 
 
+class SiblingJson(JsonBody, frozen=True, kw_only=True):
+    """A message that stands in the same place as another one, on a branch of its own."""
+
+    message: str
+    head: Annotated[str, Meta(description="The last message of its newest branch, to switch to.")]
+
+
+_Siblings = (
+    Annotated[
+        Sequence[SiblingJson],
+        Meta(description="All messages in this place, itself included; only if there are several."),
+    ]
+    | UnsetType
+)
+
+
+class ReplyTokensJson(JsonBody, frozen=True, kw_only=True):
+    """The tokens that the provider reported for all calls of an answer; null if it did not report them."""
+
+    input: Annotated[int | None, Meta(description="With those that came from a cache.")]
+    cached: Annotated[int | None, Meta(description="The part of the input that came from a cache.")]
+    output: int | None
+
+
 class ReplyJson(JsonBody, frozen=True, kw_only=True):
     """A reply."""
 
@@ -32,6 +59,17 @@ class ReplyJson(JsonBody, frozen=True, kw_only=True):
     at: Moment
     text: str
     cut: CutJson
+    stop: Annotated[
+        str | None,
+        Meta(
+            description="Why the model stopped: `end`, `length`, `tools`, `sequence`, `refused`, `window`, `paused`, "
+            "`circles` (it repeated itself), `other`, or as `cut`. Null if no model call is recorded."
+        ),
+    ] = None
+    model: Annotated[str | None, Meta(description="Null if no model call is recorded.")] = None
+    tokens: ReplyTokensJson | None = None
+    cost: Annotated[Money, Meta(description="Of all calls of the answer; null if the price is unknown.")] = None
+    siblings: _Siblings = UNSET
 
 
 class ToolCallRecordJson(JsonBody, frozen=True, kw_only=True):
@@ -72,8 +110,10 @@ class TurnJson(JsonBody, frozen=True, kw_only=True):
 
 
 class TurnWithRoundsJson(TurnJson, frozen=True, kw_only=True):
-    """A turn with its tool rounds and sources."""
+    """A turn with its number, tool rounds and sources."""
 
+    turn: Annotated[int, Meta(ge=1, description="Number of the turn, from 1.")]
+    siblings: _Siblings = UNSET
     rounds: Sequence[ToolRoundJson]
     sources: Sequence[CitedSourceJson]
 
@@ -110,6 +150,7 @@ class ConversationJson(NamedConversationBody, frozen=True, kw_only=True):
     head: str
     branches: Sequence[BranchJson]
     running: RunInProgressJson | None
+    count: Annotated[int, Meta(ge=0, description="Number of turns of the branch.")]
     turns: Sequence[TurnWithRoundsJson]
     compactions: Sequence[CompactionMarkerJson]
 
@@ -133,16 +174,26 @@ class TranscriptJson(Struct, frozen=True, kw_only=True):
 
 
 def turns_to_json(
-    path: Sequence[TurnRecord], contents: Mapping[str, bytes], sources: Sequence[Sequence["Citation"]]
+    path: Sequence[TurnRecord],
+    contents: Mapping[str, bytes],
+    sources: Sequence[Sequence["Citation"]],
+    *,
+    siblings: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType({}),
+    first: int = 1,
 ) -> list[TurnWithRoundsJson]:
-    """Return all turns of a branch with tool rounds and sources; ``contents`` has the outputs of tools by hash."""
+    """Return turns of a branch with tool rounds and sources; ``contents`` has the outputs of tools by hash.
+
+    ``siblings`` has the alternatives of messages, and ``first`` is the number of the first turn.
+    """
     return [
         TurnWithRoundsJson(
-            **asdict(_turn_to_json(record)),
+            **asdict(_turn_to_json(record, siblings)),
+            turn=number,
+            siblings=_siblings_to_json(record.message.id, siblings),
             rounds=rounds_to_json(record, contents),
             sources=convert(cited, list[CitedSourceJson], from_attributes=True),
         )
-        for record, cited in zip(path, sources, strict=True)
+        for number, (record, cited) in enumerate(zip(path, sources, strict=True), start=first)
     ]
 
 
@@ -159,14 +210,21 @@ def markers_to_json(markers: Iterable["CompactionMarker"]) -> list[CompactionMar
     ]
 
 
-def _turn_to_json(record: TurnRecord) -> TurnJson:
+def _siblings_to_json(message: str, siblings: Mapping[str, Sequence[tuple[str, str]]]) -> list[SiblingJson] | UnsetType:
+    found = siblings.get(message)
+    return UNSET if found is None else [SiblingJson(message=name, head=head) for name, head in found]
+
+
+def _turn_to_json(
+    record: TurnRecord, siblings: Mapping[str, Sequence[tuple[str, str]]] = MappingProxyType({})
+) -> TurnJson:
     message = record.message
     return TurnJson(
         message=message.id,
         at=message.at,
         text=message.text,
         attached=artifact_ids(message),
-        reply=None if record.reply is None else _reply_to_json(record.reply),
+        reply=None if record.reply is None else _reply_to_json(record, record.reply, siblings),
     )
 
 
@@ -199,5 +257,38 @@ def branch_to_json(head: str, turns: Sequence[TurnRecord], *, active: bool) -> B
     return BranchJson(branch=head, active=active, turns=len(turns), last=_turn_to_json(turns[-1]) if turns else None)
 
 
-def _reply_to_json(node: MessageNode) -> ReplyJson:
-    return ReplyJson(message=node.id, at=node.at, text=node.text, cut=get_cut_reason(node))
+def _reply_to_json(
+    record: TurnRecord, node: MessageNode, siblings: Mapping[str, Sequence[tuple[str, str]]]
+) -> ReplyJson:
+    calls = read_model_calls(record)
+    amounts = [call.billed for call in calls]
+    return ReplyJson(
+        message=node.id,
+        at=node.at,
+        text=node.text,
+        cut=get_cut_reason(node),
+        stop=calls[-1].stop or None if calls else None,
+        model=calls[-1].model if calls else None,
+        tokens=None
+        if not calls
+        else ReplyTokensJson(
+            input=_sum_known(call.usage.prompt for call in calls),
+            cached=_sum_known(call.usage.read for call in calls),
+            output=_sum_known(call.usage.output for call in calls),
+        ),
+        # An amount without that of one of the calls would be wrong.
+        cost=format_decimal(sum((one for one in amounts if one is not None), Decimal(0)))
+        if calls and None not in amounts
+        else None,
+        siblings=_siblings_to_json(node.id, siblings),
+    )
+
+
+def _sum_known(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of counts; None if one of them is unknown."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total

@@ -59,7 +59,7 @@ class DigestLineJson(JsonBody, frozen=True, kw_only=True):
 class ProgressJson(NamedConversationBody, frozen=True, kw_only=True):
     """The progress of a workflow."""
 
-    workflow: str
+    workflow: Annotated[str | None, Meta(description="Null if the conversation has no workflow; only over HTTP.")]
     title: str
     current: Annotated[str | None, Meta(description="Id of the current stage; null when all are approved.")]
     status: str
@@ -116,6 +116,22 @@ def progress_to_json(conversation_key: str, name: str, progress: WorkflowProgres
         digest=convert(progress.digest, list[DigestLineJson], from_attributes=True),
         references=progress.references,
         citations=progress.citations,
+    )
+
+
+def no_progress_to_json(conversation_key: str, name: str) -> ProgressJson:
+    """Return the progress of a conversation without a workflow."""
+    return ProgressJson(
+        conversation=conversation_key,
+        name=name,
+        workflow=None,
+        title="",
+        current=None,
+        status="none",
+        stages=(),
+        digest=(),
+        references=0,
+        citations=0,
     )
 
 

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from lamella.wiring.memory import make_memory_opener, make_memory_part, open_memory
     from lamella.wiring.providers import (
         default_settings_for,
+        get_model_facts,
         list_key_variables,
         mask_keys,
         model_not_ready_error,
@@ -122,6 +123,7 @@ __all__ = [
     "describe_setting_type",
     "filter_request",
     "find_project_file",
+    "get_model_facts",
     "get_trust_key",
     "get_vault",
     "get_workflow",
@@ -244,6 +246,7 @@ if not TYPE_CHECKING:
         "lamella.wiring.providers": (
             "resolve_conversation_settings",
             "default_settings_for",
+            "get_model_facts",
             "window_settings",
             "list_key_variables",
             "mask_keys",

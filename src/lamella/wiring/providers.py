@@ -9,6 +9,8 @@ names.
 import os
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
+from decimal import Decimal
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +23,14 @@ from lamella.core.compaction.rules import CompactionConfig
 from lamella.core.values import replace
 from lamella.errors import LamellaError
 from lamella.ports import SharedTable
-from lamella.providers.open_provider import DEMO_MODEL, get_context_window
+from lamella.profiles import ModelFacts, ModelPrices
+from lamella.providers.open_provider import (
+    DEMO_MODEL,
+    get_context_window,
+    is_local_model,
+    supports_images,
+    supports_tools,
+)
 from lamella.settings.loading import ResolvedSettings
 from lamella.settings.model import DEFAULT_SYSTEM, Settings
 from lamella.wiring.services import ServiceContainer, read_services
@@ -31,6 +40,7 @@ if TYPE_CHECKING:
     from lamella.conversation.conversation import Conversation
     from lamella.conversation.provider_pool import ProviderPool
     from lamella.conversation.turn_runner import RetryPolicy
+    from lamella.core.ledger.entry import Pricing
     from lamella.ports import ModelProvider
     from lamella.providers.entry import CacheStorageRequest
     from lamella.providers.local import PromptProgress
@@ -246,6 +256,41 @@ def model_not_ready_error(
     finally:
         asyncio.run(pool.close())
     return None
+
+
+def get_model_facts(
+    model: str, pricing: "Pricing", *, services: ServiceContainer, at: datetime | None = None
+) -> ModelFacts:
+    """Return the window, the prices, the abilities and the cache of a model, as far as they are known."""
+    known, profile = services.models.get_model(model), pricing.profile
+    return ModelFacts(
+        window=get_context_window(model, services.models),
+        prices=_get_prices(pricing, at),
+        accepts_images=supports_images(model, services.models) if is_local_model(model) else known.sees,
+        calls_tools=supports_tools(model, services.models) if is_local_model(model) else known.calls_tools,
+        cache_minimum=profile.minimum,
+        cache_lifetime=profile.lifetime,
+        is_local=is_local_model(model),
+    )
+
+
+def _get_prices(pricing: "Pricing", at: datetime | None) -> ModelPrices | None:
+    """Return prices per million tokens, derived from a request of usual size: some prices rise with the length."""
+    from lamella.core.log.call import CacheUsage
+
+    uses = (
+        CacheUsage(read=0, write=0, uncached=_SAMPLE_TOKENS),
+        CacheUsage(read=_SAMPLE_TOKENS, write=0, uncached=0),
+        CacheUsage(read=0, write=_SAMPLE_TOKENS, uncached=0),
+    )
+    plain, cached, written = [pricing.price(use, at) for use in uses]
+    total = pricing.price(uses[0], at, output=_SAMPLE_TOKENS)
+    if plain is None or cached is None or written is None or total is None:
+        return None
+    times = Decimal(1_000_000) / _SAMPLE_TOKENS
+    return ModelPrices(
+        input=plain * times, cached=cached * times, cache_write=written * times, output=(total - plain) * times
+    )
 
 
 def mask_keys(text: str) -> str:

@@ -43,7 +43,17 @@ def test_turn_json_lists_attachments_once() -> None:
         "at": "2026-03-01T12:00:00Z",
         "text": "What grows?",
         "attached": ["tool:weather", "garden.md", "style.md"],
-        "reply": {"message": "a1", "at": "2026-03-01T12:00:04Z", "text": "Beans.", "cut": None},
+        "reply": {
+            "message": "a1",
+            "at": "2026-03-01T12:00:04Z",
+            "text": "Beans.",
+            "cut": None,
+            "stop": None,
+            "model": None,
+            "tokens": None,
+            "cost": None,
+        },
+        "turn": 1,
         "rounds": [],
         "sources": [],
     }

@@ -154,6 +154,22 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
             question_versions=self.question_versions,
         )
 
+    def siblings(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """Return, for each message that has alternatives, all messages that follow the same one, itself included.
+
+        Each comes with the last message of the branch that ended last among those that contain it.
+        """
+        groups = [names for names in self._children.values() if len(names) > 1]
+        if not groups:
+            return {}
+        parents, heads = dict(iter_parents(self.nodes)), dict[str, str]()
+        for leaf in self.branch_heads():
+            name = leaf
+            while name:
+                heads[name] = leaf
+                name = parents[name]
+        return {name: tuple([(one, heads.get(one, one)) for one in names]) for names in groups for name in names}
+
     def find_question(self, message: str) -> MessageNode | None:
         """Return a question as the active branch has it, else in its latest version, or None if there is none."""
         node = self.nodes.get(message)

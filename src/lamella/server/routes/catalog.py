@@ -5,6 +5,7 @@ import asyncio
 from fastapi import Request
 
 from lamella.errors import NotFoundError
+from lamella.profiles import ModelFacts
 from lamella.schemas.catalog import (
     ModelJson,
     ModelListJson,
@@ -18,6 +19,7 @@ from lamella.schemas.catalog import (
 from lamella.server.compat.service import CompatService
 from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep, resolve_model
+from lamella.wiring import get_model_facts
 
 router = make_router(prefix="/v1", tag="catalog")
 _CHAT_TOOLS_PATH = "/conversations/{conversation}/tools"
@@ -44,7 +46,8 @@ async def list_models(*, request: Request, state: StateDep, caller: ReadCaller) 
     """
     compat: CompatService = request.app.state.compat
     named = (*state.engine_pool.list_allowed_models(), *await compat.list_upstream_models(caller))
-    return models_to_json(list(dict.fromkeys(named)), default=state.engine_pool.model)
+    facts = await state.engine_pool.pool.workers.run(lambda: {name: _get_facts(state, name) for name in named})
+    return models_to_json(facts, default=state.engine_pool.model)
 
 
 @router.get("/models/{model:path}", summary="A model")
@@ -54,7 +57,8 @@ async def read_model(*, model: str, request: Request, state: StateDep, caller: R
     name = resolve_model(model, state)
     if name not in state.engine_pool.list_allowed_models() and name not in await compat.list_upstream_models(caller):
         raise NotFoundError(f"There is no model {model[:100]!r} here.", hint="GET /v1/models lists those there are.")
-    return model_to_json(name, default=state.engine_pool.model)
+    facts = await state.engine_pool.pool.workers.run(lambda: _get_facts(state, name))
+    return model_to_json(name, facts, default=state.engine_pool.model)
 
 
 @router.get(_CHAT_TOOLS_PATH, summary="Tools that a model may call in a conversation")
@@ -73,6 +77,13 @@ async def refresh_tools(*, conversation: str, state: StateDep, caller: ChatCalle
         return _list_tools_with_mcp(state, caller, conversation)
 
     return await asyncio.to_thread(refresh)
+
+
+def _get_facts(state: ServerState, model: str) -> ModelFacts:
+    pool = state.engine_pool
+    return get_model_facts(
+        model, pool.backend.adapters.get_pricing(model), services=pool.services, at=pool.backend.now()
+    )
 
 
 def _list_tools_with_mcp(state: ServerState, caller: Caller, conversation: str) -> ToolListJson:

@@ -171,12 +171,17 @@ def read_conversation(
     state: StateDep,
     caller: ReadCaller,
     branch: Annotated[str | None, Query(max_length=100)] = None,
+    first: Annotated[int, Query(alias="from", ge=1, le=1_000_000_000, description="First turn.")] = 1,
+    last: Annotated[int | None, Query(alias="to", ge=0, le=1_000_000_000, description="Last turn.")] = None,
 ) -> ConversationJson:
-    """Return the messages of the active branch or another one, all branches, and the running turn, if any."""
+    """Return the messages of the active branch or another one, all branches, and the running turn, if any.
+
+    `from` and `to` choose turns by their numbers; `count` says how many there are. `to=0` returns none of them.
+    """
     chat = state.open_conversation(caller, conversation)
     if branch is not None:
         branch = check_message(chat, branch)
-    messages = chat.messages(branch)
+    messages = chat.messages(branch, first=first, last=last)
     return ConversationJson(
         conversation=chat.id,
         name=chat.name,
@@ -184,7 +189,8 @@ def read_conversation(
         head=branch or chat.head,
         branches=[branch_to_json(head, chat.turns(head), active=head == chat.head) for head in chat.branches()],
         running=_run_in_progress(chat, state),
-        turns=turns_to_json(messages.path, messages.contents, messages.sources),
+        count=len(chat.turns(branch)),
+        turns=turns_to_json(messages.path, messages.contents, messages.sources, siblings=chat.siblings(), first=first),
         compactions=markers_to_json(messages.markers),
     )
 

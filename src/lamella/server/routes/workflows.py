@@ -14,6 +14,7 @@ from lamella.schemas.workflows import (
     StageDataJson,
     WorkflowListJson,
     WorkJson,
+    no_progress_to_json,
     progress_to_json,
     stage_data_to_json,
     workflows_to_json,
@@ -83,9 +84,10 @@ async def begin(*, conversation: str, body: WorkBody, state: StateDep, caller: C
 
 @router.get(_WORKFLOW_PATH, summary="Where work stands")
 def read_progress(*, conversation: str, state: StateDep, caller: ReadCaller) -> ProgressJson:
-    """Return every stage, the decisions, and what the current stage lacks."""
+    """Return every stage, the decisions, and what the current stage lacks; without a workflow, an empty progress."""
     chat = state.open_conversation(caller, conversation)
-    return progress_to_json(chat.id, chat.name, _get_progress(chat))
+    work = chat.workflow
+    return no_progress_to_json(chat.id, chat.name) if work is None else progress_to_json(chat.id, chat.name, work)
 
 
 @router.get(f"{_WORKFLOW_PATH}/data", summary="What was written down")
