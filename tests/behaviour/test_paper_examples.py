@@ -92,7 +92,7 @@ def test_general_chat_at_91_percent_is_summarized_to_82() -> None:
     story = write(120, 116_480, short=short, yes=acknowledgement(644), ranges={(1, 20): 7_850})
     ten = replace(story.rules.config, summary=replace(story.rules.config.summary, turns=10))
     story.rules = replace(story.rules, config=ten)
-    fitted = send(story, "- The oldest ten questions were answered one after the other.")
+    fitted = send(story, "- [1] The user asked something, and the assistant answered.")
     receipt = fitted.receipt
     assert names(receipt) == ["chitchat", "summary"]
     assert receipt is not None

@@ -245,7 +245,7 @@ def test_p3_tiny_conversation_is_not_compacted() -> None:
 
 def test_p3_the_oldest_messages_become_one_summary() -> None:
     story = general(10, 400)
-    receipt = summarised(story, "- all about u and a", goal=story.tokens() - 300)
+    receipt = summarised(story, "- [1, 2] The user asked something.", goal=story.tokens() - 300)
     assert names(receipt) == ["summary"]
     assert removed(receipt, "summary") == story.path[:6]
 
@@ -271,7 +271,7 @@ def test_p3_without_model_and_candidates_nothing_changes() -> None:
 def test_p3_differs_the_same_turns_are_summarized_once_and_not_with_every_request() -> None:
     story = general(10, 400)
     goal = story.tokens() - 300
-    receipt = summarised(story, "- all about u and a", goal=goal)
+    receipt = summarised(story, "- [1, 2] The user asked something.", goal=goal)
     assert receipt is not None
     story.apply(receipt)
     assert story.plan(goal=goal, summaries={}).summary_requests == ()

@@ -79,7 +79,7 @@ def test_summary_keeps_pinned_turn_in_position() -> None:
     class Terse:
         def summarize(self, messages: object, *, max_tokens: int) -> str:
             del messages, max_tokens
-            return "- They talked."
+            return "- [3] The user asked something."
 
     chat = Conversation(
         layout="in_place", window=8_000, reserve=0, summarizer=Terse(), compaction={"steps": ["summary"]}
@@ -91,7 +91,7 @@ def test_summary_keeps_pinned_turn_in_position() -> None:
     assert [step.name for step in receipt.steps] == ["summary"]
     turn = chat.ask("And now?")
     assert SECRET in texts(turn)
-    assert "They talked." in texts(turn)
+    assert "The user asked something." in texts(turn)
 
 
 def test_pin_survives_reopen() -> None:

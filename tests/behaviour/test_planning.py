@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from tests.faithful_summaries import faithful_summary
 
 from lamella import Conversation, Note
 from lamella.core.log.turn import ArtifactForm
@@ -21,7 +22,7 @@ class Telling:
 
     def summarize(self, messages: Sequence[Message], *, max_tokens: int) -> str:
         self.asked.append(messages[-1].text)
-        return f"Summary number {len(self.asked)}."
+        return faithful_summary(messages, statements=len(self.asked))
 
 
 def talked(turns: int = 20, *, window: int = 4_000, **given: object) -> Conversation:
@@ -63,12 +64,13 @@ def test_new_summary_includes_earlier_ones() -> None:
     summaries = [s for s in turn.envelope.layer(LayerId.L4).segments if s.form is ArtifactForm.SUMMARY]
     assert len(telling.asked) > 2
     assert len(summaries) == 1
-    assert f"Summary number {len(telling.asked)}." in summaries[0].text
+    assert summaries[0].text.count("The user wrote:") > 1
+    assert "of what was told of those before" in summaries[0].text
 
 
 def test_summary_request_names_its_turns() -> None:
     telling = Telling()
-    talked(120, window=8_000, summarizer=telling)
+    talked(400, window=24_000, summarizer=telling)
     assert telling.asked
     assert all('the answer to "Question' in asked for asked in telling.asked)
 

@@ -249,7 +249,7 @@ class Telling:
     """A summariser that always tells the same."""
 
     def summarize(self, messages: object, *, max_tokens: int) -> str:
-        return "They spoke of a secret."
+        return "- [1] The user asked something."
 
 
 def summarised(store: InMemoryStore) -> Conversation:
@@ -275,14 +275,15 @@ def test_erasing_an_artifact_erases_the_summaries_too() -> None:
         conversation.ask(f"Question {number}?")
         # One long sentence each: an outline leaves so much of it that a summary frees something.
         conversation.reply("It is so " + "because " * 40)
-    assert b"They spoke of a secret." in held(store)
+    assert b"The user asked something." in held(store)
     conversations = ConversationRepository(store, make_backend(store).clock)
     with pytest.raises(InvalidOperationError, match=r"never had an artifact 'b\.md'"):
         conversations.erase_artifact("chat", "b.md")
-    assert b"They spoke of a secret." in held(store)
+    assert b"The user asked something." in held(store)
     conversations.erase_artifact("chat", "a.md")
     assert list(conversations.verify_erased("chat")) == []
     assert b"secret" not in held(store)
+    assert b"The user asked something." not in held(store)
     conversation.reload()
     turn = conversation.ask("And now?")
     assert "secret" not in "".join(message.text for message in turn.messages)

@@ -12,12 +12,12 @@ from lamella.conversation.conversation import Conversation
 from lamella.core.values import replace
 from lamella.stores.memory import InMemoryStore
 
-GOOD = "They talked, and went on."
+GOOD = "- [1] The user asked something."
 MOODS: dict[str, tuple[str | None, ...]] = {
     "fails first": (None, GOOD),
     "fails later": (GOOD, None),
     "is refused": ("", GOOD, None),
-    "says otherwise": (GOOD, "They talked much.", None),
+    "says otherwise": (GOOD, "- [1] The user asked something else.", None),
     "good": (GOOD,),
     "never": (None,),
 }
@@ -62,7 +62,7 @@ def play(moods: Sequence[str | None], layout: str, history: str, *, reopens: boo
             conversation.plan(0.2)
         turn = conversation.ask(f"Question {number}, and why so?", fold=history == "strip" and number % 5 == 4)
         sent.append([message.text for message in turn.messages])
-        conversation.reply(f"Answer {number}. " + "because of that " * 40)
+        conversation.reply(f"Answer {number} " + "because of that " * 40)
     return sent, moody.asked
 
 

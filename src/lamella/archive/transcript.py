@@ -278,6 +278,7 @@ class Transcript(BaseModel):
     runner: str | None = None
     tool_output: int | None = None
     recall_hint: str | None = None
+    summary_check: str | None = None
     secrets: str | None = None
     differing_turns: list[int] = Field(default_factory=list)
 

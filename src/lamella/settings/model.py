@@ -369,6 +369,13 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="Model that writes summaries: `same` (the model of the conversation), `off`, or another model."
         ),
     ] = "same"
+    summary_check: Annotated[
+        str,
+        Meta(
+            description="What checks a summary before it is used: `rules`, or `model` (the rules, and then the "
+            "summarizer confirms each statement, which costs a request per statement)."
+        ),
+    ] = "rules"
     cache_storage: Annotated[
         int,
         Meta(
@@ -476,6 +483,13 @@ class RecallHintMode(StrEnum):
     ON = "on"
 
 
+class SummaryCheck(StrEnum):
+    """What checks a summary before it is used."""
+
+    RULES = "rules"
+    MODEL = "model"
+
+
 # The turn settings that accept only certain words, with their enums.
 TURN_SETTING_CHOICES: Mapping[str, type[StrEnum]] = {
     term.name: term.type
@@ -496,6 +510,7 @@ class WritePermission(StrEnum):
 _OTHER_CHOICES: Mapping[str, type[StrEnum]] = {
     "memory": MemoryScope,
     "recall_hint": RecallHintMode,
+    "summary_check": SummaryCheck,
     "secrets": SecretPolicy,
     "note_writes": WritePermission,
     "memory_writes": WritePermission,

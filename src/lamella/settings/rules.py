@@ -42,6 +42,7 @@ from lamella.settings.model import (
     MemoryScope,
     RecallHintMode,
     Settings,
+    SummaryCheck,
     WritePermission,
     closest_match,
 )
@@ -70,9 +71,10 @@ def build_prompt_settings(settings: Settings, adapters: "Adapters") -> PromptSet
     return PromptSettings(
         tokenizer=adapters.counter.get_tokenizer(settings.model),
         plan_layout=choose_layout,
-        config=build_compaction_config(settings.compaction, None),
+        config=build_compaction_config(settings.compaction, None, check_by_model=_checks_by_model(settings)),
         runner_configs={
-            runner: build_compaction_config(settings.compaction, runner) for runner in settings.compaction.runners
+            runner: build_compaction_config(settings.compaction, runner, check_by_model=_checks_by_model(settings))
+            for runner in settings.compaction.runners
         },
         budget=TokenBudget(**{name: getattr(settings, name) for name in (*_WINDOW_SETTINGS, *_SHARE_SETTINGS)}),
         secrets=_parse_choice("secrets", settings.secrets, SecretPolicy),
@@ -138,6 +140,7 @@ def iter_setting_errors(settings: Settings) -> Iterator[tuple[tuple[str, ...], L
         ("tool_output",): lambda: _check_tool_output(settings),
         _SHARE_SETTINGS: lambda: TokenBudget(**{name: getattr(settings, name) for name in _SHARE_SETTINGS}),
         ("summarizer",): lambda: check_summarizer_name(settings.summarizer),
+        ("summary_check",): lambda: _checks_by_model(settings),
         ("runner",): lambda: check_runner(settings.runner),
         ("steps", *_LIMIT_SETTINGS): lambda: build_turn_limits(settings),
         ("compaction",): lambda: [
@@ -234,10 +237,16 @@ def check_summarizer_name(name: str) -> str:
 _SUMMARY_FIELDS = {"reads": "max_input_tokens", "writes": "max_output_tokens", "exact": "max_exact_tokens"}
 
 
-def build_compaction_config(settings: CompactionSettings, runner: str | None) -> CompactionConfig:
+def _checks_by_model(settings: Settings) -> bool:
+    return _parse_choice("summary_check", settings.summary_check, SummaryCheck) is SummaryCheck.MODEL
+
+
+def build_compaction_config(
+    settings: CompactionSettings, runner: str | None, *, check_by_model: bool = False
+) -> CompactionConfig:
     """Build the compaction config of a runner; its own settings override those for all runners.
 
-    ``runner`` is None for the config that applies to all runners.
+    ``runner`` is None for the config that applies to all runners. ``check_by_model`` is the setting ``summary_check``.
     """
     for name in sorted(settings.runners):
         check_runner(name)
@@ -261,7 +270,9 @@ def build_compaction_config(settings: CompactionSettings, runner: str | None) ->
         extra_acknowledgements=frozenset(word.casefold() for word in words or ()),
         default_kind=every_kind,
         kinds=kinds,
-        summary=SummaryConfig(**{_SUMMARY_FIELDS.get(name, name): value for name, value in summary.items()}),
+        summary=SummaryConfig(
+            **{_SUMMARY_FIELDS.get(name, name): value for name, value in summary.items()}, check_by_model=check_by_model
+        ),
         protects_current_stage=bool(settings.keep_stage if own.keep_stage is None else own.keep_stage),
         words=merge_word_lists([words_of_languages, WordLists(directive_cues=extra)]) if extra else words_of_languages,
     )

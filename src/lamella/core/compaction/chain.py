@@ -99,9 +99,9 @@ def plan_compaction(
     soft_goal = goal_tokens
     if soft_goal_tokens is not None and CompactionStepName.DIGEST in config.steps:
         soft_goal = max(goal_tokens, soft_goal_tokens)
-    progress, request = _run_steps(progress, summaries, missing, soft_goal=soft_goal)
-    if request is not None:
-        return CompactionPlan(receipt=None, summary_requests=(request,), progress=progress)
+    progress, requests = _run_steps(progress, summaries, missing, soft_goal=soft_goal)
+    if requests:
+        return CompactionPlan(receipt=None, summary_requests=requests, progress=progress)
     draft, steps, skipped = progress.draft, list(progress.steps), list(progress.skipped)
     if hard_limit is not None and draft.tokens > hard_limit:
         draft = _remove_protected_parts(replace(draft, goal_tokens=hard_limit, is_last_resort=True), steps, skipped)
@@ -137,25 +137,25 @@ def _start_plan(initial_draft: PromptDraft, message_ids: Sequence[str]) -> Compa
 
 def _run_steps(
     progress: CompactionProgress, summaries: Summaries | None, missing: Sequence[MissingStage], *, soft_goal: int
-) -> tuple[CompactionProgress, SummaryRequest | None]:
+) -> tuple[CompactionProgress, tuple[SummaryRequest, ...]]:
     """Run steps until the goals are reached, no step is left, or a summary has to be fetched."""
     draft, steps, skipped = progress.draft, list(progress.steps), list(progress.skipped)
     goal = draft.goal_tokens
-    request: SummaryRequest | None = None
+    requests: tuple[SummaryRequest, ...] = ()
     left = progress.remaining_steps
-    while left and request is None and draft.prompt.total > goal:
+    while left and not requests and draft.prompt.total > goal:
         skipped += _skip_missing(missing, left[0]) if missing else ()
         draft = replace(draft, goal_tokens=soft_goal if left[0] in _SOFT_STEPS else goal)
-        draft, request = _run_step(draft, left[0], summaries, steps=steps, skipped=skipped)
+        draft, requests = _run_step(draft, left[0], summaries, steps=steps, skipped=skipped)
         # A step that waits for a summary stays in the list and runs again when the plan continues.
-        left = left if request is not None else left[1:]
+        left = left if requests else left[1:]
     return CompactionProgress(
         initial_draft=progress.initial_draft,
         draft=replace(draft, goal_tokens=goal),
         remaining_steps=left,
         steps=tuple(steps),
         skipped=tuple(skipped),
-    ), request
+    ), requests
 
 
 def _allowed_steps(config: CompactionConfig, turn_range: TurnRange) -> tuple[CompactionStepName, ...]:
@@ -195,17 +195,17 @@ def _run_step(
     *,
     steps: list[CompactionStep],
     skipped: list[SkippedStep],
-) -> tuple[PromptDraft, SummaryRequest | None]:
+) -> tuple[PromptDraft, tuple[SummaryRequest, ...]]:
     """Repeat one step while it frees tokens and the goal is not reached; append its results to ``steps``.
 
-    Returns the draft, and the summary request that the step is waiting for, if any.
+    Returns the draft, and the summary requests that the step is waiting for, if any.
     """
     tokens = draft.prompt.total
     while tokens > draft.goal_tokens:
         proposed = (
             propose_summary(draft, summaries) if name is CompactionStepName.SUMMARY else STEP_FUNCTIONS[name](draft)
         )
-        if isinstance(proposed, SummaryRequest):
+        if isinstance(proposed, tuple):
             return draft, proposed
         if isinstance(proposed, SkippedStep):
             skipped.append(proposed)
@@ -219,7 +219,7 @@ def _run_step(
             break
         _append_step(steps, replace(proposed, tokens_before=tokens, tokens_after=weighs))
         draft, tokens = smaller, weighs
-    return draft, None
+    return draft, ()
 
 
 def _skip_useless_summary(step: CompactionStep) -> Iterator[SkippedStep]:

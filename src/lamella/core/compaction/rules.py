@@ -109,6 +109,7 @@ class SummaryConfig(Struct, frozen=True, kw_only=True):
         language: The language to write in; empty means the language of the conversation.
         form: The requested form, inserted into the prompt for the summary model.
         whole_turns: Whether a summary replaces the user's messages too. By default it replaces replies only.
+        check_by_model: Whether a model has to confirm each statement of a summary.
     """
 
     max_input_tokens: int = 16_000
@@ -119,6 +120,7 @@ class SummaryConfig(Struct, frozen=True, kw_only=True):
     language: str = ""
     form: str = "3 to 5 short bullets"
     whole_turns: bool = False
+    check_by_model: bool = False
 
     def __post_init__(self) -> None:
         for name, words in (("language", self.language), ("form", self.form)):

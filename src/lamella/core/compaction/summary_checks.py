@@ -152,6 +152,12 @@ def _occurs_as_word(token: str, replaced: str) -> bool:
     return re.search(f"{starts}{spaced}{ends}", replaced, re.MULTILINE) is not None
 
 
+def find_foreign_text(text: str, replaced_texts: Sequence[str]) -> str | None:
+    """Return an error if a summary is in a script or a language that none of the replaced texts is in."""
+    seen = normalize_characters(text)
+    return _find_foreign_script(seen, _flatten(replaced_texts)) or _find_foreign_language(seen, replaced_texts)
+
+
 def _find_foreign_script(text: str, replaced: str) -> str | None:
     """Return an error if a third of the letters are in a script that no replaced text uses."""
     letters = sum(map(str.isalpha, text))

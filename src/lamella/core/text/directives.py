@@ -8,11 +8,12 @@ longer in the prompt, word for word, with the number of its message.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from lamella.core.text.content import UNSPACED_SCRIPTS, iter_lines_with_code_flag
+from lamella.core.text.phrases import Phrases, phrase_pattern
 from lamella.core.text.rule_detection import quote_spans
 from lamella.core.text.word_lists import WordLists
 
@@ -25,9 +26,7 @@ _MAX_OWN_PARAGRAPH_CHARS = 400
 _TOPIC_CHARS = 5
 _MIN_TOPIC_CHARS = 4
 
-_UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _NEVER = re.compile(r"(?!)")
-_GAP_PATTERN = r"[^.!?;\n\u3002\uff01\uff1f]{0,40}?"
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?…])(?<!\b\w\.\w\.)[\"'\u201d\u2019)*_]*\s+|(?<=[\u3002\uff01\uff1f])")
 _CLAUSE_START = re.compile(
     r"(?:^|[,;:\u2013\u2014(\u3001]\s*|\s-\s)(?:(?:and|but|also|then|so|please|just|oh|ok|okay|und|aber|auch|dann|bitte|dan|"
@@ -82,73 +81,27 @@ _MAX_ENDING_CHARS = 30
 _CLAUSE_BREAK = re.compile(r"(?<=[;:])\s+|(?<=,)\s+|\s+[\u2013\u2014-]\s+")
 
 
-class _Phrases:
-    """Phrases of one list, searched only if the text has all of their words: most sentences have those of none."""
-
-    def __init__(self, phrases: Iterable[str]) -> None:
-        self._by_word: dict[str, list[tuple[frozenset[str], re.Pattern[str]]]] = {}
-        self._unspaced: list[tuple[str, re.Pattern[str]]] = []
-        for phrase in dict.fromkeys(phrases):
-            pattern = re.compile(_phrase_pattern(phrase), re.IGNORECASE)
-            needed = frozenset(_ANY_WORD.findall(re.sub(r"\w*\*\w*", " ", phrase)))
-            if _UNSPACED.search(phrase) or not needed:
-                self._unspaced.append((max(re.split(r"\.\.\.|\*", phrase), key=len), pattern))
-            else:
-                self._by_word.setdefault(max(needed, key=lambda word: (len(word), word)), []).append((needed, pattern))
-
-    def could_match(self, text: str, words: Set[str]) -> bool:
-        """Return whether the text has all words of a phrase."""
-        return next(self._candidates(text, words), None) is not None
-
-    def finditer(self, text: str) -> list[re.Match[str]]:
-        """Return all matches, in order."""
-        words = frozenset(_ANY_WORD.findall(text.lower()))
-        found = [match for pattern in self._candidates(text, words) for match in pattern.finditer(text)]
-        return sorted(found, key=lambda match: (match.start(), -match.end()))
-
-    def search(self, text: str) -> re.Match[str] | None:
-        """Return the first match."""
-        return next(iter(self.finditer(text)), None)
-
-    def matches_at(self, text: str, places: Iterable[int]) -> int | None:
-        """Return the first of these places where a phrase begins."""
-        starts = {match.start() for match in self.finditer(text)}
-        return next((at for at in sorted(places) if at in starts), None)
-
-    def blank_out(self, text: str) -> str:
-        """Return the text with spaces in place of its phrases."""
-        for match in self.finditer(text):
-            text = f"{text[: match.start()]}{' ' * len(match[0])}{text[match.end() :]}"
-        return text
-
-    def _candidates(self, text: str, words: Set[str]) -> Iterator[re.Pattern[str]]:
-        for word in words & self._by_word.keys():
-            yield from (pattern for needed, pattern in self._by_word[word] if needed <= words)
-        if self._unspaced and not text.isascii():
-            yield from (pattern for part, pattern in self._unspaced if part in text)
-
-
 class _Cues(NamedTuple):
     """Word lists as phrases and patterns."""
 
-    anywhere: _Phrases
-    openings: _Phrases
+    anywhere: Phrases
+    openings: Phrases
     endings: re.Pattern[str]
-    frequency: _Phrases
-    orders: _Phrases
-    order_subjects: _Phrases
+    frequency: Phrases
+    orders: Phrases
+    order_subjects: Phrases
     report_subjects: re.Pattern[str]
-    reports: _Phrases
-    speech: _Phrases
-    withdrawals: _Phrases
-    changes: _Phrases
-    introductions: _Phrases
+    reports: Phrases
+    speech: Phrases
+    withdrawals: Phrases
+    changes: Phrases
+    introductions: Phrases
     headers: re.Pattern[str]
     greetings: re.Pattern[str]
     closings: re.Pattern[str]
     documents: re.Pattern[str]
     common: frozenset[str]
-    any_cue: _Phrases
+    any_cue: Phrases
 
 
 def find_directives(texts: Mapping[str, str], words: WordLists) -> dict[str, tuple[str, ...]]:
@@ -399,24 +352,24 @@ def _compile(words: WordLists) -> _Cues:
         words.directive_cues, words.directive_openings, words.frequency_words, words.withdrawals, words.change_words,
     )  # fmt: skip
     return _Cues(
-        anywhere=_Phrases(words.directive_cues),
-        openings=_Phrases(words.directive_openings),
+        anywhere=Phrases(words.directive_cues),
+        openings=Phrases(words.directive_openings),
         endings=_alternatives_pattern(words.directive_endings, ends=True),
-        frequency=_Phrases(words.frequency_words),
-        orders=_Phrases(words.order_openings),
-        order_subjects=_Phrases(words.order_subjects),
+        frequency=Phrases(words.frequency_words),
+        orders=Phrases(words.order_openings),
+        order_subjects=Phrases(words.order_subjects),
         report_subjects=_alternatives_pattern(words.report_subjects, before=True),
-        reports=_Phrases(words.reports),
-        speech=_Phrases(words.speech_reports),
-        withdrawals=_Phrases(words.withdrawals),
-        changes=_Phrases(words.change_words),
-        introductions=_Phrases(words.paste_introductions),
+        reports=Phrases(words.reports),
+        speech=Phrases(words.speech_reports),
+        withdrawals=Phrases(words.withdrawals),
+        changes=Phrases(words.change_words),
+        introductions=Phrases(words.paste_introductions),
         headers=_alternatives_pattern(words.mail_headers, header=True),
         greetings=_alternatives_pattern(words.greetings),
         closings=_alternatives_pattern(words.closings),
         documents=_alternatives_pattern(words.document_words),
         common=frozenset(words.common_words),
-        any_cue=_Phrases([phrase for phrases in cue_lists for phrase in phrases]),
+        any_cue=Phrases([phrase for phrases in cue_lists for phrase in phrases]),
     )
 
 
@@ -424,7 +377,7 @@ def _alternatives_pattern(
     phrases: Iterable[str], *, ends: bool = False, before: bool = False, header: bool = False
 ) -> re.Pattern[str]:
     """Return a pattern for any of the phrases: at the end of a sentence, at the end of a text, or as a header line."""
-    parts = [_phrase_pattern(phrase) for phrase in sorted(phrases, key=lambda phrase: (-len(phrase), phrase))]
+    parts = [phrase_pattern(phrase) for phrase in sorted(phrases, key=lambda phrase: (-len(phrase), phrase))]
     if not parts:
         return _NEVER
     pattern = f"(?:{'|'.join(parts)})"
@@ -435,11 +388,3 @@ def _alternatives_pattern(
     if header:
         pattern = rf"\s*[*_]{{0,2}}{pattern}[*_]{{0,2}}\s?[:\uff1a]"
     return re.compile(pattern, re.IGNORECASE)
-
-
-def _phrase_pattern(phrase: str) -> str:
-    parts = [re.escape(part).replace(r"\ ", r"\s+").replace(r"\*", r"\w*") for part in phrase.split("...")]
-    pattern = _GAP_PATTERN.join(part.strip() for part in parts)
-    if _UNSPACED.search(phrase):
-        return pattern
-    return rf"(?<!\w){pattern}(?!\w)"

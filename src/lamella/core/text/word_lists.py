@@ -1,4 +1,4 @@
-"""Word lists per language: acknowledgements, first-person words, and the cues of directives and of pasted text.
+"""Word lists per language: acknowledgements, first-person words, and the cues of directives, pasted text and summaries.
 
 The lists are values. ``lamella.settings.word_lists`` reads those that come with Lamella, and those of the user, from
 data files. All languages are used together: a conversation may mix them.
@@ -36,6 +36,17 @@ class WordLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         reader_words: Words that address the reader of a summary.
         order_openings: Verb forms that give an order at the start of a clause.
         common_words: Words too frequent to be the topic of a sentence.
+        negations: Words that deny.
+        soft_negations: Words that may deny or limit, so that a sentence with one is not compared for denial.
+        report_verbs: Words that say who said, asked or wanted something.
+        duty_words: Words that say that something has to be done.
+        order_verbs: Words that begin an order and hardly ever a statement.
+        order_endings: Word endings that end an order, in languages that put the verb last.
+        user_nouns: Words for the user in a summary.
+        assistant_nouns: Words for the assistant in a summary.
+        audience_words: Words for the reader of a summary or for later answers.
+        prose_words: Words that begin with a capital letter, or are in katakana, and are no names.
+        surnames: Names in scripts without capital letters.
     """
 
     acknowledgements: tuple[str, ...] = ()
@@ -59,6 +70,17 @@ class WordLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     reader_words: tuple[str, ...] = ()
     order_openings: tuple[str, ...] = ()
     common_words: tuple[str, ...] = ()
+    negations: tuple[str, ...] = ()
+    soft_negations: tuple[str, ...] = ()
+    report_verbs: tuple[str, ...] = ()
+    duty_words: tuple[str, ...] = ()
+    order_verbs: tuple[str, ...] = ()
+    order_endings: tuple[str, ...] = ()
+    user_nouns: tuple[str, ...] = ()
+    assistant_nouns: tuple[str, ...] = ()
+    audience_words: tuple[str, ...] = ()
+    prose_words: tuple[str, ...] = ()
+    surnames: tuple[str, ...] = ()
 
 
 NO_WORDS = WordLists()

@@ -54,6 +54,7 @@ CONVERSATION_SETTINGS = (
     "max_cost",
     "tool_output",
     "summarizer",
+    "summary_check",
 )
 ChatSettingsBody = Annotated[
     dict[str, JsonValue],

@@ -24,6 +24,9 @@ WISH = (
     "for word in double quotes, or do not quote. Keep decisions, reasons and open questions. Invent nothing. Answer "
     "with the summary only."
 )
+NUMBERED_WISH = (
+    'Write 3 to 5 short bullets, at most 60 words, in the language of the conversation. Begin each line with "- " and '
+)
 RULES = SummaryConfig(max_output_tokens=100)
 
 
@@ -36,16 +39,19 @@ def test_request_asks_about_turns_up_to_named_one() -> None:
     *_, answered, task = ask(chat(3), 2)
     assert answered.text.startswith("Answer 2. because")
     assert (task.role, task.tokens) == (Role.USER, QUARTERS.count(task.text))
+    instruction = task.text.rpartition("\n\n")[2]
     assert task.text == (
         "Summarise this conversation from its very beginning, with what a summary there tells, up to and including "
-        f'the answer to "Question 1: why?". {WISH}'
+        'the answer to "Question 1: why?". Messages begin and are numbered like this; an answer has the next number:\n'
+        f"[1] User: Question 0: why?\n[3] User: Question 1: why?\n\n{instruction}"
     )
+    assert instruction.startswith(NUMBERED_WISH)
 
 
 def test_long_question_is_named_by_first_80_characters() -> None:
     story = Story().say("x" * 80, "yes").say("y" * 50 + "\n\n" + "y" * 50, "yes").say("last", "yes")
-    assert f'the answer to "{"x" * 80}". {WISH}' in ask(story, 1)[-1].text
-    assert f'the answer to "{"y" * 50} {"y" * 29} …". {WISH}' in ask(story, 2)[-1].text
+    assert f'the answer to "{"x" * 80}". ' in ask(story, 1)[-1].text
+    assert f'the answer to "{"y" * 50} {"y" * 29} …". ' in ask(story, 2)[-1].text
 
 
 def test_tools_of_last_request_count_toward_window() -> None:

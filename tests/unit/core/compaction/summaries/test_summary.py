@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from tests.faithful_summaries import faithful_summary
 from tests.unit.core.compaction.stories import NOW, QUARTERS, Story, attaching, chat, make_rules, names, note, removed
 
 from lamella.core.budget import TokenBudget, count_request_tokens
@@ -23,7 +24,8 @@ from lamella.errors import SettingError
 
 ONLY = (CompactionStepName.SUMMARY,)
 GONE = CompletedStage(stage="s", label="Begun", first="nobody", last="nobody")
-GOOD = "They went through the questions one by one."
+AGAIN = '- [1] The user wrote: "Question 0: why?"\n- [3] The user wrote: "Question 1: why?"'
+GOOD = '- [1] The user wrote: "Question 0: why?"'
 
 
 def story_of(asked: int = 20, *, words: int = 50, **caps: Any) -> Story:  # noqa: ANN401 - any of its fields
@@ -43,14 +45,17 @@ def count_covered(story: Story, need: SummaryRequest) -> int:
     return next(turns for turns in range(len(exchanges) + 1) if summary_key(exchanges[:turns]) == need.key)
 
 
-def answer(story: Story, text: str = GOOD, *, goal: int = 0, why: str | None = None) -> CompactionReceipt | None:
-    """Every summary that is asked for answered with the same words."""
+def answer(story: Story, text: str | None = None, *, goal: int = 0, why: str | None = None) -> CompactionReceipt | None:
+    """Every summary that is asked for answered with the same words, by default with quotations."""
     summaries: dict[str, SummaryResult] = {}
     while True:
         plan = story.plan(goal=goal, summaries=summaries)
         if not plan.summary_requests:
             return plan.receipt
-        summaries.update((request.key, SummaryResult(text=text, failure=why)) for request in plan.summary_requests)
+        for request in plan.summary_requests:
+            summaries[request.key] = SummaryResult(
+                text=faithful_summary(request.messages) if text is None else text, failure=why
+            )
 
 
 def skipped(receipt: CompactionReceipt | None) -> list[str]:
@@ -75,8 +80,8 @@ def test_core_returns_request_without_waiting() -> None:
 def test_plan_resumes_after_summary_with_same_result() -> None:
     steps = (CompactionStepName.REPLIES, CompactionStepName.SUMMARY, CompactionStepName.EXPENDABLE)
     story = chat(
-        20,
-        words=400,
+        40,
+        words=200,
         rules=make_rules(
             CompactionConfig(steps=steps, summary=SummaryConfig(max_output_tokens=10, max_exact_tokens=10))
         ),
@@ -174,7 +179,9 @@ def test_step_without_summarizer_is_skipped_with_reason() -> None:
         ("", "The summary is blank."),
         (" \n", "The summary is blank."),
         ("word " * 2_000, "at most 500 are allowed"),
-        ('The user said: "drop the database at once, please".', "quotes"),
+        ('- [1] The user said: "the database is gone".', "quotes"),
+        ("They went through the questions one by one.", "It names no message."),
+        ("- [999] The user asked a question.", "Message 999 is none of those"),
     ],
 )
 def test_invalid_summary_is_skipped_with_reason(text: str, why: str) -> None:
@@ -185,15 +192,16 @@ def test_invalid_summary_is_skipped_with_reason(text: str, why: str) -> None:
 
 
 def test_summary_as_long_as_original_is_skipped() -> None:
-    receipt = answer(also_expendable(story_of(4, words=8, turns=1)), "word " * 90)
-    assert "not less than" in skipped(receipt)[0]
+    long = f'- [1] The user asked "Question 0: why?" {"Question " * 200}'
+    receipt = answer(also_expendable(story_of(4, words=40, turns=1)), long)
+    assert skipped(receipt) == ["with its exact words it is not smaller than what it replaces"]
 
 
 def test_summary_not_smaller_with_frame_is_skipped() -> None:
-    story = story_of(4, words=8, turns=1)
+    story = story_of(4, words=14, turns=1)
     config = replace(story.rules.config, steps=(*ONLY, CompactionStepName.EXPENDABLE), stages=(GONE,))
     story.rules = replace(story.rules, config=replace(config, steps=(CompactionStepName.OLDEST_STAGES, *config.steps)))
-    receipt = answer(story, "Short.")
+    receipt = answer(story)
     assert receipt is not None
     assert [one.why for one in receipt.skipped] == [
         "the stage Begun stays: its first message, nobody, is not in this branch",
@@ -209,7 +217,7 @@ def test_failure_reason_is_in_receipt() -> None:
 
 def test_verbatim_quote_of_user_is_accepted() -> None:
     story = story_of()
-    assert names(answer(story, 'The user asked: "Question 0: why?"')) == ["summary"]
+    assert names(answer(story, '- [1] The user asked: "Question 0: why?"')) == ["summary"]
 
 
 def test_exact_terms_accompany_summary_up_to_limit() -> None:
@@ -241,19 +249,23 @@ def test_summary_is_record_at_position_of_turns() -> None:
     assert GOOD not in envelope.layer(LayerId.L5).text
 
 
-def _answers(story: Story, text: str = GOOD, *, goal: int = 0) -> dict[str, SummaryResult]:
+def _answers(story: Story, text: str | None = None, *, goal: int = 0) -> dict[str, SummaryResult]:
     summaries: dict[str, SummaryResult] = {}
     while needs := story.plan(goal=goal, summaries=summaries).summary_requests:
-        summaries.update((request.key, SummaryResult(text=text)) for request in needs)
+        for request in needs:
+            summaries[request.key] = SummaryResult(text=faithful_summary(request.messages) if text is None else text)
     return summaries
 
 
 def test_tag_in_summary_cannot_close_its_block() -> None:
-    story = story_of()
-    story.compact(summaries=_answers(story, "He typed </content> and </conversation_summary> there."))
+    story = story_of(0)
+    for number in range(20):
+        story.say(f"Is </content> or </conversation_summary> right in {number}?", "because " * 50)
+    story.compact(summaries=_answers(story, '- [1] The user asked: "Is </content> or </conversation_summary> right"'))
     text = story.sent()
-    assert text.count("</conversation_summary>") == 1
-    assert text.count("</content>") == 1
+    block = text.partition("<conversation_summary>\n")[2].partition("\n[User query]:")[0]
+    assert block.count("</conversation_summary>") == 1
+    assert block.count("</content>") == 1
 
 
 def test_same_turns_have_the_same_key_and_other_turns_another() -> None:
@@ -280,7 +292,7 @@ def test_turns_are_sent_alone_if_extension_does_not_fit() -> None:
     story = story_of()
     story.rules = replace(story.rules, budget=TokenBudget(window=story.tokens(), reserve=0))
     (message,) = need_of(story).messages
-    assert message.text.startswith("User: Question 0: why?\n\nAssistant: Answer 0.")
+    assert message.text.startswith("[1] User: Question 0: why?\n\n[2] Assistant: Answer 0.")
     assert "Question 19" not in message.text
 
 
@@ -300,18 +312,18 @@ def test_standalone_turn_includes_joined_replies() -> None:
 
 def test_second_summary_replaces_first_and_includes_it() -> None:
     story = story_of(30, max_input_tokens=900, max_exact_tokens=40)
-    first = _answers(story, "First told.", goal=story.tokens() - 300)
+    first = _answers(story, GOOD, goal=story.tokens() - 300)
     story.compact(goal=story.tokens() - 300, summaries=first)
     for number in range(10):
         story.say(f"Later {number}?", "because " * 50)
     story.rules = replace(story.rules, budget=TokenBudget(window=story.tokens(), reserve=0))
     (message,) = need_of(story).messages
-    assert message.text.startswith("First told.")
+    assert message.text.startswith(f"Earlier summary:\n{GOOD}")
     assert "<conversation_summary>" not in message.text
-    story.compact(goal=story.tokens() - 300, summaries=_answers(story, "Told again.", goal=story.tokens() - 300))
+    story.compact(goal=story.tokens() - 300, summaries=_answers(story, AGAIN, goal=story.tokens() - 300))
     sent = story.sent()
-    assert "Told again." in sent
-    assert "First told." not in sent
+    assert sent.count(GOOD) == 1
+    assert AGAIN in sent
 
 
 def test_two_summary_rounds_omit_nothing() -> None:
@@ -321,7 +333,7 @@ def test_two_summary_rounds_omit_nothing() -> None:
     while needs := story.plan(goal=600, summaries=keys).summary_requests:
         for request in needs:
             asked.append(request.messages[-1].text)
-            keys[request.key] = SummaryResult(text=f"Told up to round {len(asked)}.")
+            keys[request.key] = SummaryResult(text=faithful_summary(request.messages, statements=len(asked)))
     assert len(asked) > 1
     # What was sent last still has all turns, so every round asks for all of them from the beginning.
     assert all("from its very beginning" in text for text in asked)
@@ -371,8 +383,9 @@ def test_propose_summary_returns_step_request_or_skip() -> None:
     story = story_of()
     draft = story.draft()
     assert propose_summary(draft, None) == SkippedStep(name=CompactionStepName.SUMMARY, why="no summariser is given")
-    need = propose_summary(draft, {})
-    assert isinstance(need, SummaryRequest)
+    needs = propose_summary(draft, {})
+    assert isinstance(needs, tuple)
+    (need,) = needs
     step = propose_summary(draft, {need.key: SummaryResult(text=GOOD)})
     assert isinstance(step, CompactionStep)
     assert (step.name, len(step.removed)) == (CompactionStepName.SUMMARY, count_covered(story, need))
@@ -383,8 +396,9 @@ def test_propose_summary_returns_step_request_or_skip() -> None:
 
 def test_summary_content_is_separate_from_its_block() -> None:
     draft = story_of().draft()
-    need = propose_summary(draft, {})
-    assert isinstance(need, SummaryRequest)
+    needs = propose_summary(draft, {})
+    assert isinstance(needs, tuple)
+    (need,) = needs
     step = propose_summary(draft, {need.key: SummaryResult(text=GOOD)})
     assert isinstance(step, CompactionStep)
     assert step.content.startswith(GOOD)
@@ -411,7 +425,7 @@ def test_user_text_is_kept_unless_whole_turns_are_summarized() -> None:
     assert "Question 0: why?" in story.sent()
     assert re.search(r"\d earlier replies", story.sent())
     whole = story_of(whole_turns=True)
-    receipt = whole.compact(summaries=_answers(whole))
+    receipt = whole.compact(summaries=_answers(whole, "- [1] The user asked something."))
     gone = removed(receipt, "summary")
     assert list(gone) == whole.path[: len(gone)]
     assert "Question 0: why?" not in whole.sent()

@@ -1,0 +1,1 @@
+"""Summaries whose statements are checked, with batteries of false and honest ones."""
