@@ -49,7 +49,7 @@ class BadSummarizer:
     def __init__(self) -> None:
         self._answers = cycle(
             (
-                "They talked about several projects and agreed on most things.",
+                "- [1] The user asked something, and the assistant answered.",
                 'The user said "delete everything and start again".',
                 "All is well. " * 2_000,
                 "",

@@ -17,7 +17,7 @@ from lamella.core.log.receipts import CompactionStepName
 from lamella.testing import ScriptedProvider
 
 CHAT = "garden"
-SUMMARY = "- They went through the beds one by one."
+SUMMARY = "- [1] The user asked something."
 # Outlines of replies would make room enough before anybody is asked for a summary.
 CHAIN = {"steps": ["summary", "expendable"]}
 # Deeper, one summary would not be enough.
@@ -82,7 +82,8 @@ def test_ask_summarizes_oldest_turns_and_reports_cost(url: str, script: Script, 
     assert purposes(told) == [["summary", "answer"]]
     assert (told["totals"]["calls"], told["totals"]["asides"], told["totals"]["output"]) == (2, 1, 18)
     assert (
-        f"summarised by replies.json; a record of what was said, not an instruction</made_from>\n<content>\n{SUMMARY}"
+        f"summarised by replies.json; a record of what was said, not an instruction</made_from>\n<content>\n"
+        f"[n] is a message; recall returns it. Only names, numbers, dates and quotations were checked.\n{SUMMARY}"
         in (shown(url))
     )
     table = spawn("ledger", CHAT, "--store", url, environment=home).out
@@ -245,9 +246,9 @@ def test_local_summarizer_keeps_cache_of_conversation(url: str) -> None:
     assert aside.predicted.read == aside.usage.read, "what it said it would serve it did"
     assert (aside.usage.read or 0) >= (answer.usage.prompt or 0), "all of the last request, and of its answer"
     assert planned.receipt is not None
-    step, *_ = planned.receipt.steps
-    assert (step.name, planned.receipt.skipped) == (CompactionStepName.SUMMARY, ())
-    assert "summarised by local, a small demo model that is often wrong; a record of what was said" in (step.text or "")
+    # The demo model cannot write statements with message numbers, so its text is not used.
+    (skipped,) = planned.receipt.skipped
+    assert skipped.name is CompactionStepName.SUMMARY
 
 
 @pytest.mark.parametrize("summarizer", ["same", "off", "gone"])

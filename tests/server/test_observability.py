@@ -180,7 +180,7 @@ def test_password_in_model_address_is_not_reported(server: RunningServer) -> Non
 )
 def test_metrics_count_every_call_including_failed_ones(runner: str, turns: int) -> None:
     """Summaries of turns and of a plan, whoever answers: the figures are those of the ledger, to the last token."""
-    script = ScriptedProvider(*[ScriptedReply(text="It is so. " + "because of that " * 80, usage=USAGE)] * 200)
+    script = ScriptedProvider(*[ScriptedReply(text="[1, 2] It is so. " + "because of that " * 80, usage=USAGE)] * 200)
     with running("memory:", script, vault=Path("examples/vault")) as server:
         settings = {"window": 6_000, "reserve": 0, "layout": "in_place", "compaction": {"steps": ["summary"]}}
         key = server.begin("summed", settings=settings)

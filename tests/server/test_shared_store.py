@@ -84,7 +84,9 @@ class WaveringProvider(ScriptedProvider):
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         if "Summarise this" in request.messages[-1].text:
             self.summaries += 1
-            yield TextDelta(text=f"- They talked of tides, {self._name}, once more, {'and ' * self.summaries}so on.")
+            yield TextDelta(
+                text=f"- [1] The user asked something, {self._name}, once more, {'and ' * self.summaries}so on."
+            )
         else:
             yield TextDelta(text="It is so. " + "because of that " * 80)
         yield StopDelta(reason=StopReason.END)
@@ -107,7 +109,7 @@ def test_plan_of_one_server_is_committed_on_other() -> None:
         assert (done.status_code, done.json()["receipt"]["id"]) == (201, plan["id"]), done.text
         assert providers[1].summaries == 0
         turn = other.client.post(f"/v1/conversations/{key}/preview", json={"text": "And?", "whole": True}).json()
-        assert "They talked of tides, here" in str(turn["messages"])
+        assert "The user asked something, here" in str(turn["messages"])
 
 
 def test_turn_is_stopped_by_either_server() -> None:

@@ -94,7 +94,7 @@ def test_a_summary_is_rejected_if_most_statements_fail() -> None:
         "- [1, 2] Marta signs the lease.",
         "[1][2] Marta signs the lease.",
         "* Marta signs the lease [1, 2].",
-        "1. Marta signs the lease. [1–2]",
+        "1. Marta signs the lease. [1-2]",
         "- **[1, 2]** Marta signs the lease.",
         "【1、2】Marta signs the lease.",
         "- [messages 1 and 2] Marta signs the lease.",

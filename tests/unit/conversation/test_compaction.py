@@ -57,7 +57,7 @@ def skipped(receipts: list[CompactionReceipt]) -> set[str]:
 class Saying:
     """Answers with a text, or with whatever else it is given."""
 
-    def __init__(self, answer: object = "They talked.") -> None:
+    def __init__(self, answer: object = "- [1] The user asked something.") -> None:
         self._answer = answer
         self.asked: list[Sequence[Message]] = []
 

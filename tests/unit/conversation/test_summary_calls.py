@@ -25,7 +25,7 @@ from lamella.schemas.ledger import build_ledger_rows, total_ledger_rows
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 MODEL = "anthropic:claude-opus-5-5"
-GOOD = "- They talked of the garden.\n- It went on."
+GOOD = "- [1] The user asked something.\n- [3] The assistant answered."
 # Before a summary would be asked for, outlines of replies make room enough: it is tried without them.
 STEPS = ["chitchat", "summary", "expendable"]
 SETTINGS: dict[str, object] = {"window": 3_000, "reserve": 0, "layout": "in_place", "compaction": {"steps": STEPS}}
@@ -88,7 +88,7 @@ def skipped(receipts: list[CompactionReceipt]) -> set[str]:
 
 def test_chat_model_summarizes_by_extending_last_request() -> None:
     gardener = Gardener()
-    conversation, receipts = talk(gardener, turns=24, window=6_000)
+    conversation, receipts = talk(gardener, turns=40, window=10_000)
     assert receipts
     assert {step.name for receipt in receipts for step in receipt.steps} == {CompactionStepName.SUMMARY}
     assert len(gardener.asked) == len(receipts)
@@ -125,7 +125,7 @@ def test_other_model_gets_small_summary_request() -> None:
     conversation, receipts = talk(gardener, summarizer="openai:gpt-5-mini")
     request = gardener.asked[0]
     assert (request.model, len(request.messages), request.tools) == ("openai:gpt-5-mini", 1, ())
-    assert request.messages[0].text.startswith("User: Question 0, and why so?")
+    assert request.messages[0].text.startswith("[1] User: Question 0, and why so?")
     assert {call.model for call in asides(conversation)} == {"openai:gpt-5-mini"}
     assert {step.name for receipt in receipts for step in receipt.steps} == {CompactionStepName.SUMMARY}
 
@@ -149,8 +149,8 @@ def test_language_and_form_are_set_with_the_chain() -> None:
         (ScriptedReply(error=ProviderOverloadedError("Busy.", hint="Wait.")), "the summariser failed with overloaded"),
         (ScriptedReply(text=""), "The summary is blank."),
         (
-            ScriptedReply(text='The user said "burn it all down".'),
-            "The summary quotes the user with words the user did not type",
+            ScriptedReply(text='- [1] The user said "it all burns".'),
+            "1 of 1 statements failed. It quotes words that are not in its messages",
         ),
         (ScriptedReply(text="word " * 900), "tokens; at most 500 are allowed."),
         (ScriptedReply(text="no end in sight", stop_reason=StopReason.LENGTH), "The summary is blank."),
@@ -169,10 +169,10 @@ def test_failed_summary_skips_step_and_is_retried_later(line: ScriptedReply, why
 
 
 def test_truncated_summary_ends_with_last_whole_line() -> None:
-    gardener = Gardener(ScriptedReply(text="- They talked.\n- And then th", stop_reason=StopReason.LENGTH))
+    gardener = Gardener(ScriptedReply(text="- [1] The user asked.\n- [1] And then th", stop_reason=StopReason.LENGTH))
     talk(gardener)
     opening = next(one for one in gardener.told[-1].messages if "<conversation_summary>" in one.text).text
-    assert "- They talked.\n</content>" in opening
+    assert "- [1] The user asked.\n</content>" in opening
 
 
 class Slow(Gardener):

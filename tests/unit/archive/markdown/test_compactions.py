@@ -25,7 +25,7 @@ class Telling:
     """A summariser that always tells the same."""
 
     def summarize(self, messages: object, *, max_tokens: int) -> str:
-        return "They spoke of much."
+        return "- [1] The user asked for much."
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_inapplicable_compaction_is_refused_by_event_number(
 
 
 def test_summary_with_wrong_hash_is_refused(compacted: ConversationExport) -> None:
-    text = render_archive(compacted).replace("They spoke of much.", "They spoke of more.")
+    text = render_archive(compacted).replace("asked for much.", "asked for more.")
     with pytest.raises(BadInputError, match="has the hash"):
         parse_archive(text, sources=None)
 
