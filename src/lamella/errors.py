@@ -444,7 +444,7 @@ class OriginNotAllowedError(BadInputError):
 
 
 class NotFoundError(BadInputError):
-    """Nothing has that name here, or it belongs to another owner."""
+    """No object has that name here, or it belongs to another owner."""
 
     code = "not_found"
     remedy = "List the conversations or messages and check the name."

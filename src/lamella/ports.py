@@ -520,7 +520,7 @@ class Store(Protocol):
 
         Each content in ``batch`` is named by one of the events that come with it. An event may name a content
         without bringing it if the conversation has it already. An event of kind ``erasure`` removes the contents it
-        names, unless the same append brings them.
+        names, unless the same append includes them.
         """
 
     def load(self, conversation_key: str, *, after: int = 0) -> Sequence[EventRecord]:

@@ -1,4 +1,4 @@
-"""Test doubles for programs that use Lamella, in place of mocks.
+"""Test doubles for programs that use Lamella, instead of mocks.
 
 A ``ScriptedProvider`` gives scripted answers and records the requests it got. An ``InMemoryStore`` keeps conversations
 only as long as the object lives. A ``SettableClock`` shows the time that the test sets.

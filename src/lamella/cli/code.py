@@ -133,7 +133,7 @@ def list_conversation_files(chat: str | None, folder: Path | None, *, store: str
 def _iter_attached_files(chat: "Conversation", folder: Path) -> Iterator[str]:
     """Yield the files that the user attached.
 
-    Files that an earlier selection brought are skipped, or each selection would confirm itself.
+    Files of an earlier selection are skipped, or each selection would confirm itself.
     """
     root = folder.resolve()
     for one in chat.library():

@@ -106,7 +106,7 @@ def raise_on_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-# Tell the user how to continue after Ctrl-C stopped a stored question.
+# Show the user how to continue after Ctrl-C stopped a stored question.
 
 
 @contextmanager

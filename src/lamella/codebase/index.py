@@ -1,6 +1,6 @@
 """The search index of a repository: symbols, texts and commits, and the ranking of files for a question.
 
-``CodeRefresher`` brings an index up to date; only files that changed are read. ``CodeRanker`` ranks files, and the
+``CodeRefresher`` updates an index; only files that changed are read. ``CodeRanker`` ranks files, and the
 score is a sum of named parts. SQLite scores each column by the rarity of the words in it (bm25). Added to it are
 commits about the same subject, how recently a file changed, whether the conversation has used it already, and paths
 and names that the question contains. For bm25, a word that half of the files contain counts next to nothing. Among two
@@ -369,7 +369,7 @@ class _CodeEntry(NamedTuple):
 
 
 class CodeRefresher:
-    """Brings one index up to date with its files. ``anchors`` and ``find_secrets`` detect secrets."""
+    """Updates one index with its files. ``anchors`` and ``find_secrets`` detect secrets."""
 
     def __init__(
         self,

@@ -537,7 +537,7 @@ class FolderFiles:
     def _list_paths(self, warnings: list[str]) -> tuple[list[bytes], list[tuple[str, str]]]:
         """Return the paths that no rule ignores, and the ignored paths with the reason.
 
-        A folder that is ignored as a whole is listed in place of its files.
+        A folder that is ignored as a whole is listed instead of its files.
         """
         if self.git.is_tracked():
             found = self.git.list_files()

@@ -146,7 +146,7 @@ def _decode_matching_part(data: bytes, position: SnapshotKey, columns: MessageCo
 
 # Older checkpoints.
 
-# An older checkpoint keeps its log if that takes at most so many bytes. If the newest one is damaged, folding starts
+# An older checkpoint keeps its log if that takes at most this many bytes. If the newest one is damaged, folding starts
 # from there.
 _MAX_KEPT_LOG_BYTES = 2**11
 # Older checkpoints are written again without unused blocks and texts once these exceed this share of all bytes. Each
@@ -459,7 +459,7 @@ class Checkpoints:
         )
 
     def _store_snapshot(self, data: bytes, version: int, branch: BranchCheckpoint) -> bool:
-        """Save the growing snapshot in place of its earlier version; return whether the store accepted it."""
+        """Save the growing snapshot over its earlier version; return whether the store accepted it."""
         replaced = (self._saved_version,) if self._saved_version > self._snapshot_start else ()
         checkpoint = Checkpoint(version=version, data=data, earlier=self._old_checkpoints.shrink(branch))
         is_saved = self._store.save_checkpoint(

@@ -356,7 +356,7 @@ class CommandResolver:
     def _list_refreshable(self) -> tuple[str, ...]:
         """Return the names of all attached or pending artifacts that were read from a source.
 
-        A folder or tag is named in place of the notes that came with it.
+        A folder or tag is named instead of the notes that came with it.
         """
         there = [*self._pending.pending_attachments, *list_working_set(self._state, self._turn_settings)]
         brings = [one.source.via for one in there if (one.source.via or "").startswith(("folder:", "tag:"))]

@@ -355,7 +355,7 @@ class Conversation:
 
         A ``ConflictError`` means that another process wrote first: call ``reload`` and ask again.
 
-        - ``text`` is the question. It may also be a whole turn request, in place of all other arguments but ``at``.
+        - ``text`` is the question. It may also be a whole turn request, instead of all other arguments but ``at``.
         - ``results`` are tool results that already exist; they are sent as text.
         - ``tools`` are what the model may call from now on. None keeps the earlier tools.
         - ``verbatim`` sends braces in ``text`` as they are. Otherwise they are template names.
@@ -1288,7 +1288,7 @@ class Conversation:
     def allows_system_change(self, turn_request: TurnRequest, *, at: datetime | None = None) -> bool:
         """Return whether this request changes the cached prefix anyway, so that its tools may change with it.
 
-        Nothing is fetched for this: attachments are taken from the cache.
+        No file is fetched for this: attachments are taken from the cache.
         """
         read = tuple(
             replace(one, read_again=False) if isinstance(one, UnresolvedAttachment) else one

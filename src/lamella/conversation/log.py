@@ -431,7 +431,7 @@ class ConversationLog:
         return {name: data.decode() for name, data in found.items()}
 
     def append_unconditionally(self, batch: EventBatch) -> None:
-        """Append events that conflict with nothing, after whatever other processes wrote; the log is not updated."""
+        """Append events that conflict with nothing, after the events of other processes; the log is not updated."""
         key, known = self.log.conversation, self.log.version
         while True:
             behind = len(self._store.load(key, after=known))

@@ -7,7 +7,7 @@ from lamella.errors import InvalidOperationError
 from lamella.hints import quote_for_shell
 from lamella.ports import ConversationSummary, Store
 
-# So many characters of a generated key are taken for the beginning of a key, even if beginnings of names do not count.
+# This many characters of a generated key are taken for the beginning of a key, even if beginnings of names do not count.
 _MIN_KEY_PREFIX = 6
 _MAX_LISTED_NAMES = 5
 

@@ -175,7 +175,7 @@ class PromptBuilder:
     ) -> BuiltTurn:
         """Build the next turn. If it cannot be built or recorded, nothing changes.
 
-        A ``Turn`` in place of a turn request is asked again as it was read, under the current turn settings.
+        A ``Turn`` instead of a turn request is asked again as it was read, under the current turn settings.
         """
         check_time_zone(at)
         unanswered = pending_prompt(self._state).user.id if self._state.waits_for_reply else None

@@ -188,7 +188,7 @@ async def keep_alive(
 
     It ends early if the next one would not pay, if the cache expired before it could be sent, or if the conversation
     continued. ``send_context_for`` returns the send context for a model. With ``once`` it does not wait: it sends one
-    keep-alive if that is due now, whatever the settings say. If a keep-alive for this conversation is already running,
+    keep-alive if that is due now, regardless of the settings. If a keep-alive for this conversation is already running,
     it returns 0.
     """
     if chat.is_kept_alive:
@@ -220,7 +220,7 @@ async def _keep_alive_loop(chat: "Conversation", send_context_for: Callable[[str
 
 
 async def _send_keep_alive(chat: "Conversation", send_context_for: Callable[[str], SendContext]) -> int:
-    """Send one keep-alive if it is due now and pays, whatever the settings say; return how many were sent."""
+    """Send one keep-alive if it is due now and pays, regardless of the settings; return how many were sent."""
     request = chat.build_keep_alive_request()
     if request is None:
         return 0

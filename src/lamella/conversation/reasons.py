@@ -58,7 +58,7 @@ class SuggestedAction(Struct, frozen=True, kw_only=True):
 class PromptExplanation(Struct, frozen=True, kw_only=True):
     """The reason why something is in the next prompt, or why it is not.
 
-    ``turns`` are the numbers of the turns that brought it. ``segments`` are the blocks that represent it, each with
+    ``turns`` are the numbers of the turns that attached it. ``segments`` are the blocks that represent it, each with
     its layer; the layer is None for an artifact that an earlier message carries. ``remedies`` are the suggested
     actions and are empty if its full text is in the prompt.
     """
@@ -75,7 +75,7 @@ class PromptExplanation(Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class _ArtifactTrace:
-    """The facts of a branch about one id: its kind and title, and the turns that brought or dropped it."""
+    """The facts of a branch about one id: its kind and title, and the turns that attached or dropped it."""
 
     kind: str
     title: str

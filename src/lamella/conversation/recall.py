@@ -121,7 +121,7 @@ class BranchSearch:
         return self._full_ids
 
     def get_index(self, history: BranchHistory) -> PassageIndex:
-        """Return the index of a branch, brought up to date."""
+        """Return the index of a branch after an update."""
         if self._index is None:
             self._index = PassageIndex()
         if history is not self._indexed_history:

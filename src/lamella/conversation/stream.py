@@ -29,7 +29,7 @@ from lamella.errors import InvalidOperationError, InvalidReplyError
 from lamella.ports import ModelProvider
 
 _MAX_REPR_CHARS = 80
-# No answer has more tokens. Larger integers are not exact in every JSON reader, and not every store can hold them.
+# No answer has more tokens. Larger integers are not exact in every JSON reader, and not every store accepts them.
 _MAX_TOKEN_COUNT = 2**53
 # Maximum size of an answer: a fixed allowance and an amount per requested token. It is generous because servers count
 # tokens differently and some models reason without counting. Each delta has a minimum size, so that a stream of empty
@@ -112,7 +112,7 @@ def _delta_size(delta: Delta) -> int:
 
 
 async def _close_stream(stream: object) -> None:
-    """Close a stream if it has ``aclose``; iterators need not have it, but generators hold connections open."""
+    """Close a stream if it has ``aclose``; iterators need not have it, but generators keep connections open."""
     # Third-party code may fail in any way. By now the answer is complete, or its error is already being raised.
     with suppress(Exception):
         close = getattr(stream, "aclose", None)

@@ -184,7 +184,7 @@ def _summarize_into_queue(
     try:
         text = summarizer.summarize(request.messages, max_tokens=request.max_tokens)
         answer = validate_summary_text(text)
-    except BaseException as error:  # noqa: BLE001 - whatever a program's summarizer raises, only its step is skipped
+    except BaseException as error:  # noqa: BLE001 - any exception of a summarizer skips only its step
         # The error text is left out: it may contain a URL with a key, and receipts are stored and displayed.
         answer = SummaryResult(failure=f"the summariser failed with {type(error).__name__}")
     results.put((request.key, answer))

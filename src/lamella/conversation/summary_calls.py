@@ -50,7 +50,7 @@ _MAX_REASONING_TOKENS = 2_000
 _EVENT_LOOP_BUSY = "it would hold up the event loop; send the question, and it is asked apart"
 # How long a stored summary can be reused if the conversation does not continue.
 _SUMMARY_RETENTION = timedelta(hours=1)
-# Where a text that was cut off may end.
+# Possible ends of a text that was cut off.
 _SENTENCE_ENDS = ("\n", ". ", "。", "! ", "? ")
 
 

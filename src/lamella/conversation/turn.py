@@ -71,7 +71,7 @@ class TurnRequest(Struct, frozen=True, kw_only=True, gc=False):
     warnings: tuple[str, ...] = ()
     # The answer strategy; None means the default runner.
     runner: str | None = None
-    # What the numbers mean that the answer may cite.
+    # The meaning of the numbers that the answer may cite.
     citations: tuple[StoredCitation, ...] = ()
     # System prompt parts that are deferred until the cached prefix changes anyway. They apply in this turn if it does.
     deferred_system: Mapping[str, str] = {}

@@ -247,7 +247,7 @@ class AttachmentResolver:
         if chooser is None:
             raise no_vault_error(attachment.name)
         question = attachment.query or self._question
-        # Files that an earlier selection brought must not influence the next one.
+        # Files of an earlier selection must not influence the next one.
         touched = {one.source.path for one in self._earlier_artifacts if one.source.path and not is_from_codebase(one)}
         chosen, warnings = chooser.select_files(attachment, question=question, recent_paths=touched)
         self._warn_once(warnings)

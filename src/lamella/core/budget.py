@@ -24,7 +24,7 @@ class Tokenizer(Struct, frozen=True, kw_only=True, eq=False):
     """A tokenizer for a family of models: plain callables and the overhead of its chat format.
 
     ``encode`` returns tokens for comparing texts; their number times ``count_factor`` approximates the family's count.
-    Models without ``supports_images`` get a line of text in place of each image, and that text is counted.
+    Models without ``supports_images`` get a line of text instead of each image, and that text is counted.
     ``image_rejection`` returns why an image cannot be sent along with the other images of a request, or an empty string
     if it can. Two tokenizers with the same name count alike and are equal.
     """

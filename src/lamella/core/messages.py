@@ -49,7 +49,7 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def prompt(self) -> int | None:
-        """All input tokens, whatever their price class, or None if unknown."""
+        """All input tokens, of every price class, or None if unknown."""
         if self.plain is None:
             return None
         return self.plain + (self.read or 0) + (self.write or 0) + (self.write_long or 0)
@@ -333,7 +333,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True, gc=False):
     def effective_cache_boundaries(self) -> CacheBoundaries:
         """The given cache boundaries, or those derived from the messages."""
         seams = self.cache_boundaries or cache_boundaries_of(self.messages)
-        # During a tool round the next request starts with all of this one, whatever the next turn does with it.
+        # During a tool round the next request starts with all of this one, regardless of the next turn.
         return replace(seams, stable_messages=None) if self.is_tool_round else seams
 
     @property

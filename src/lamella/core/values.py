@@ -16,7 +16,7 @@ else:
 
 
 def repr_without(value: Struct, *, without: tuple[str, ...]) -> str:
-    """Return the repr of a struct, leaving out the fields ``without``, which may hold megabytes."""
+    """Return the repr of a struct, leaving out the fields ``without``, which may have megabytes."""
     shown = (name for name in value.__struct_fields__ if name not in without)
     return f"{type(value).__name__}({', '.join(f'{name}={getattr(value, name)!r}' for name in shown)})"
 

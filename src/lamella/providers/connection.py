@@ -2,7 +2,7 @@
 
 ``error_from_response`` translates an error response, and ``connection_error`` and ``timeout_error`` a failed
 connection. The exceptions of an SDK are classified by its provider. ``read_delta_batches`` also reads an answer, an
-error or a web page that arrives in place of a stream. ``limit_response`` limits the size and the duration of a
+error or a web page that arrives instead of a stream. ``limit_response`` limits the size and the duration of a
 response, because SDKs read lines of unlimited length, and some copy the event received so far with every line of it.
 """
 
@@ -203,7 +203,7 @@ def invalid_answer_error(target: RequestTarget, reason: str) -> LamellaError:
 
 
 def unexpected_page_error(target: RequestTarget, body: bytes) -> LamellaError:
-    """Return the error for an unrelated page in place of an answer, such as one from a wrong server."""
+    """Return the error for an unrelated page instead of an answer, such as one from a wrong server."""
     content = f"something that is no answer: {_quote(body.decode(errors='replace'))}" if body.strip() else "nothing."
     return WrongEndpointError(
         f"{target.provider} answered with {content}",
@@ -383,7 +383,7 @@ class ResponseLimits:
 
     ``max_event_bytes`` and ``max_event_lines`` limit one event, or a response without streaming. ``max_stream_bytes``
     limits all events together. A reply of 128,000 tokens has 45 MB as events, or 1 MB as a single body.
-    ``max_error_bytes`` limits an error response, of which error messages quote a few hundred characters at most.
+    ``max_error_bytes`` limits an error response; error messages quote at most a few hundred characters of it.
     ``max_header_seconds`` is how many seconds may pass until a response begins, including the time to send the request.
     It also limits the whole of an error response. It is needed because the timeouts of HTTP clients start again with
     every byte.

@@ -65,7 +65,7 @@ class CacheForecast:
 class EngineCacheState:
     """The engine's slot and its saved prompts (``saved_prompts``).
 
-    The slot contains ``cached_tokens`` tokens, of which ``slot`` has the known ones. ``is_exact`` is whether these are
+    The slot contains ``cached_tokens`` tokens; ``slot`` has the known ones. ``is_exact`` is whether these are
     all that can matter for the next prompt.
     """
 

@@ -28,7 +28,7 @@ from lamella.errors import InvalidOperationError, LamellaError
 class ScriptedReply:
     """One prepared reply. Its text arrives in chunks of ``chunk_size`` characters, each after ``delay`` seconds.
 
-    An ``error`` is raised after the text, in place of the stop. A missing ``stop_reason`` is derived from the tool
+    An ``error`` is raised after the text, instead of the stop. A missing ``stop_reason`` is derived from the tool
     calls.
     """
 

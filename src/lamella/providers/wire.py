@@ -2,7 +2,7 @@
 
 ``WireFormat`` is a wire format as one value. The ``*_at`` functions read fields that may be missing or may have an
 unexpected type. ``plan_breakpoints`` chooses the blocks after which a provider should keep a cache entry, and
-``build_cache_fields`` sets those of OpenAI's two APIs. ``normalise_usage`` brings token counts into one form:
+``build_cache_fields`` sets those of OpenAI's two APIs. ``normalise_usage`` converts token counts to one form:
 providers count input with or without cached tokens, and some contradict themselves.
 """
 

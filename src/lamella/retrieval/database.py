@@ -103,7 +103,7 @@ class IndexFile:
 
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
-        """Read a consistent state of the index, whatever other processes write meanwhile."""
+        """Read a consistent state of the index, while other processes write."""
         with self._transaction("BEGIN"):
             yield
 

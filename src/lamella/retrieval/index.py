@@ -429,7 +429,7 @@ class IndexRefresher:
             self._update_chunk_count(sum(len(entry.rows) for _, entry in added))
 
     def _write_entry(self, entry: _FileEntry, found: Sequence[Any] | None) -> int | None:
-        """Write one file in place of its old entry. Returns its new number, or None if nothing is new."""
+        """Write one file instead of its old entry. Returns its new number, or None if nothing is new."""
         state = entry.state
         if found is not None and found[1] == entry.hash and found[2] == entry.read_error:
             update = "UPDATE notes SET state = ?, settled = ?, modified = ? WHERE id = ?"

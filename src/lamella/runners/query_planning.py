@@ -287,7 +287,7 @@ _STANDALONE_TASK = (
     "language, names, numbers, times, [[links]] and #tags as they are. Answer with the question alone, in one line. If "
     "it can be understood by itself, repeat it."
 )
-# How much of the history the rewriting call sees: the last turns, and so many characters of each message.
+# How much of the history the rewriting call sees: the last turns, and this many characters of each message.
 _MAX_HISTORY_TURNS = 3
 _MAX_QUESTION_CHARS, _MAX_REPLY_CHARS = 400, 800
 _MAX_STANDALONE_TOKENS = 200

@@ -102,7 +102,7 @@ def authenticate(headers: Headers, state: ServerState) -> Caller:
     """Return the caller of a request; raises ``NotAuthenticatedError`` for a missing or unknown token.
 
     If the server needs no token, a key without Lamella's prefix is ignored: many clients must send some key. Browsers
-    that logged in send the cookie of their session in place of a token.
+    that logged in send the cookie of their session instead of a token.
     """
     token = bearer_token(headers)
     if token is not None and (state.needs_token or token.startswith(TOKEN_PREFIX)):

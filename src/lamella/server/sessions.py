@@ -1,4 +1,4 @@
-"""Sessions of browsers: a signed cookie in place of an access token.
+"""Sessions of browsers: a signed cookie instead of an access token.
 
 The cookie has the name of a token, an expiry and a signature, and not the token itself: a copied cookie is of no use
 after it expires, after the server restarts, or once the token is removed. Nothing is stored, so all workers of a

@@ -347,7 +347,7 @@ def _drop_image(_image: object) -> list[object]:
     return []
 
 
-# PDFium joins a word that is hyphenated over two lines and leaves one of these characters in place of the hyphen.
+# PDFium joins a word that is hyphenated over two lines and leaves one of these characters instead of the hyphen.
 _SOFT_HYPHENS = ("\x02", "\ufffe", "\xad")
 _PAGE_WITHOUT_TEXT = "[This page has no text.]"
 _MOST_PAGES = 5_000

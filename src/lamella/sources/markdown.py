@@ -311,7 +311,7 @@ def _section_end(note: ParsedNote, heading: NoteHeading, end: int) -> int:
 def _normalize_heading(title: str) -> str:
     """Return a heading in the form used for comparison, without case, markup and punctuation.
 
-    URLs write dashes in place of blanks; both become a blank.
+    URLs write dashes instead of blanks; both become a blank.
     """
     return _NON_WORD.sub(" ", title).strip().casefold()
 

@@ -241,7 +241,7 @@ class SqlSharedTable:
         self._get_database = get_database
 
     def set(self, name: str, text: str, *, at: datetime, expires_at: datetime, conversation_key: str = "") -> None:
-        """Store a text until ``expires_at``, in place of an earlier one of that name; expired entries are deleted.
+        """Store a text until ``expires_at``, instead of an earlier one of that name; expired entries are deleted.
 
         If ``conversation_key`` is given, an erasure in that conversation deletes the entry.
         """
@@ -276,7 +276,7 @@ class InMemorySharedTable:
         self._lock = Lock()
 
     def set(self, name: str, text: str, *, at: datetime, expires_at: datetime, conversation_key: str = "") -> None:
-        """Store a text until ``expires_at``, in place of an earlier one of that name; expired entries are deleted."""
+        """Store a text until ``expires_at``, instead of an earlier one of that name; expired entries are deleted."""
         with self._lock:
             self._entries = {one: line for one, line in self._entries.items() if line[2] > at}
             self._entries[name] = (conversation_key, text, expires_at)

@@ -57,7 +57,7 @@ def open_engine(
     """Open a store of conversations: ``sqlite:///chats.db`` or ``postgresql://host/name``.
 
     - ``model``: the model that conversations are sent to.
-    - ``provider``: an object that sends requests, in place of the provider that the model names.
+    - ``provider``: an object that sends requests, instead of the provider that the model names.
     - ``timeout``: how many seconds without data to wait, and the longest wait that a provider may ask for (120).
     - ``max_attempts``: how often a request is sent before giving up (4).
     - ``summarizer``: an object that writes summaries, or a value of the setting.

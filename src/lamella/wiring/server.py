@@ -169,7 +169,7 @@ def open_engine_pool(
 ) -> EnginePool:
     """Open everything a server needs, over the store at a URL or the configured one.
 
-    ``model`` is the default model of conversations. ``provider`` sends requests in place of the providers of the
+    ``model`` is the default model of conversations. ``provider`` sends requests instead of the providers of the
     models.
     """
     services = services or read_services()

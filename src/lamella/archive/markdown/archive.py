@@ -274,7 +274,7 @@ def save_archive(
 ) -> Path:
     """Write a conversation into a folder and return the path of the file.
 
-    The target is the file that has the conversation's id, whatever its name is now, otherwise a new file. With
+    The target is the file that has the conversation's id, under any name, otherwise a new file. With
     ``file``, the target is the file of that name. With ``sources``, the archive includes every file whose text they do
     not return unchanged.
 

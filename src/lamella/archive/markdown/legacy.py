@@ -89,7 +89,7 @@ _CLOSING_TAG_AT_START = re.compile(r"\s*</(\w+)>")
 _TOOL_RESULT_LABEL = re.compile(rf"Tool '({'|'.join(sorted(_TOOL_TAGS))})' result: ")
 _CONTENT_START, _CONTENT_END = "<content>", "</content>"
 _FIELD_TAG = re.compile(r"<(title|path|url|name|start_line|end_line)>")
-# What follows the opening tag of a block that is not closed. Without it the tag may be something the user wrote about.
+# The text after the opening tag of a block that is not closed. Without it the tag may be something the user wrote about.
 _BLOCK_BODY_START = re.compile(r"\s*<(?:title|path|url|name|content)>")
 _SOURCE_ATTRIBUTE = re.compile(r'<\w+ [^<>]*?\bsource="([^"<>]*)"')
 _TYPE_ATTRIBUTE = re.compile(r'<\w+ [^<>]*?\btype="([^"<>]*)"')
@@ -110,7 +110,7 @@ class UnparsedBlock:
 class ExtractedBlocks:
     """The text of a message without blocks, and the artifacts made of the blocks, including unparsed ones.
 
-    ``shortened`` are the artifacts of which the message has only a part of the text.
+    ``shortened`` are the artifacts whose text the message has only in part.
     """
 
     typed: str

@@ -64,7 +64,7 @@ def _read_message() -> str | None:
 
 
 def _read_line() -> str:
-    """Return the next line, decoded as UTF-8 whatever the locale says.
+    """Return the next line, decoded as UTF-8 in any locale.
 
     Invalid bytes become surrogates, which are rejected when the message is sent.
     """

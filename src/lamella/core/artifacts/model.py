@@ -108,7 +108,7 @@ class ImageData(Struct, frozen=True, kw_only=True):
 class Artifact(Struct, frozen=True, kw_only=True, gc=False):
     """A typed piece of context attached to a turn, with an id and a content hash.
 
-    Equal text gives an equal hash, whatever its modification time.
+    Equal text gives an equal hash, even if the modification time differs.
 
     - ``condensed``: a summary or outline that is shown if the text is too long for the turn. An empty string means that
       not even a summary fits.
@@ -262,7 +262,7 @@ def tag_id(source: ArtifactSource, _text: str) -> ArtifactId:
 
 
 def image_id(_source: ArtifactSource, content_hash: str) -> ArtifactId:
-    """Return the hash of the image's bytes, which is passed in place of a text."""
+    """Return the hash of the image's bytes, which is passed instead of a text."""
     return ArtifactId(content_hash)
 
 

@@ -166,7 +166,7 @@ def _allowed_steps(config: CompactionConfig, turn_range: TurnRange) -> tuple[Com
 
 
 def _remove_protected_parts(draft: PromptDraft, steps: list[CompactionStep], skipped: list[SkippedStep]) -> PromptDraft:
-    """Remove whatever is necessary so that the request can be sent.
+    """Remove as much as necessary to send the request.
 
     The ``LAST_RESORT_STEPS`` run: outlines, then the last turn. The tool results that the model requested last go last
     of all.

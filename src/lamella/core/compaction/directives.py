@@ -1,4 +1,4 @@
-"""The directives in a conversation: what stays in the digest of a message whose other words leave."""
+"""The directives in a conversation: the words that remain in the digest when the rest of a message is removed."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -37,12 +37,12 @@ class Directives:
         return {name: sentences for name, sentences in left.items() if sentences}
 
     def excerpts(self, messages: Iterable[DigestMessage]) -> dict[str, str]:
-        """Return what stays of these messages of the digest, by id, leaving out those of which nothing stays."""
+        """Return the words that remain of these messages of the digest, by id, leaving out those that keep nothing."""
         found = self.by_message
         return {one.id: join_excerpt(found[one.id]) for one in messages if one.id in found}
 
     def excerpts_of_turns(self, turns: Sequence[HistoryTurn]) -> dict[str, str]:
-        """Return what stays of the questions of these turns, by id, leaving out those of which nothing stays."""
+        """Return the words that remain of the questions of these turns, by id, leaving out those that keep nothing."""
         found = self.by_message
         return {one.question.id: join_excerpt(found[one.question.id]) for one in turns if one.question.id in found}
 

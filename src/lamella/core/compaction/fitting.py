@@ -162,7 +162,7 @@ def _should_compact(pending_state: PromptState, state: PromptState, settings: Pr
 def check_fits(envelope: Envelope, budget: TokenBudget, *, attached: Sequence[Artifact] = ()) -> None:
     """Raise an error if a request is over the hard threshold, naming everything in it that may not shrink.
 
-    The error also names folders and tags that brought several notes, because the user did not choose those notes one
+    The error also names folders and tags that added several notes, because the user did not choose those notes one
     by one.
     """
     total = envelope.tokens.total
@@ -184,7 +184,7 @@ def _describe_protected(envelope: Envelope) -> list[str]:
 
 
 def _describe_expanded(envelope: Envelope, attached: Sequence[Artifact]) -> list[str]:
-    """List the folders and tags that brought more than one note, largest first."""
+    """List the folders and tags that added more than one note, largest first."""
     weights = {segment.id: segment.tokens for segment in envelope.segments(LayerId.L3)}
     brought: dict[str, list[int]] = {}
     for artifact in attached:

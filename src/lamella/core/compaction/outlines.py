@@ -77,7 +77,7 @@ def stub_attachments(turn: Turn, pending_state: PromptState, *, only_ids: Collec
 
 
 def _replace_texts(turn: Turn, texts: Mapping[str, str], new_warnings: Sequence[str]) -> Turn:
-    """Return the turn with these texts in place of its attachments, and with more warnings."""
+    """Return the turn with these texts instead of its attachments, and with more warnings."""
     if not texts:
         return turn
 
@@ -180,7 +180,7 @@ def _outline(artifact: Artifact, max_tokens: int, count: TokenCounter) -> str:
     return f"{outline}\n{told}" if outline else told
 
 
-# Summaries in place of the longest attachments.
+# Summaries instead of the longest attachments.
 
 _SUMMARY_TASK = (
     "Summarise this part of a document that was attached to a question. Keep what it claims, its names, numbers and "

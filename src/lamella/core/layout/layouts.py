@@ -572,7 +572,7 @@ def _plan_full_fold(layout_plan: LayoutPlan, why: str) -> LayoutPlan:
 
 
 def why_earlier_messages_cannot_stay(state: PromptState, turn: Turn) -> str | None:
-    """Return why no earlier message can stay as sent, whatever it costs; None if some can."""
+    """Return why no earlier message can stay as sent, at any cost; None if some can."""
     if state.turn_settings is None:
         return "nothing was sent before"
     if state.turn_settings.layout is not turn.turn_settings.layout:

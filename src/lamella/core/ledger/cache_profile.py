@@ -38,8 +38,8 @@ _LOOKAHEAD = 512
 
 # The parts of a request, in the order in which caches process them.
 _REQUEST_PARTS = ("tools", "system", "messages")
-# Where two requests begin to differ: the number of equal messages, of equal pieces in the next one, and of equal
-# characters in the next piece. Tuples compare so that the larger one shares more.
+# The position at which two requests begin to differ: the number of equal messages, of equal pieces in the next
+# one, and of equal characters in the next piece. Tuples compare so that the larger one shares more.
 DivergencePoint = tuple[int, int, int]
 NO_COMMON_PREFIX: DivergencePoint = (0, 0, 0)
 # The end of a prefix: a number of messages, and of pieces of the next one. (0, 0) is the end of the tool definitions.
@@ -148,7 +148,7 @@ def _serve_at_breakpoints(
 ) -> tuple[CacheUsage, CacheRequest]:
     """Return what a cache with breakpoints serves, and the request with the entries that it leaves there."""
     breakpoints = choose_breakpoints(request, profile, tokenizer)
-    # Where the model or the tools differ, nothing is shared, not even the tool definitions.
+    # If the model or the tools differ, nothing is shared, not even the tool definitions.
     same = [(fork, one) for fork, one in forks if one.model == request.model and one.tools == request.tools]
     known = {end for fork, one in same for end in _cached_prefixes(one, profile, tokenizer) if (*end, 0) <= fork}
     found = max((end for end in known if _is_in_reach(request, end, breakpoints, profile)), default=None)

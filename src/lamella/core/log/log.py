@@ -1,4 +1,4 @@
-"""The event log: events folded into a tree of messages with branches, one of which is active.
+"""The event log: events folded into a tree of messages with an active branch.
 
 Editing, regenerating, deleting and forking never change existing events. Each of them adds a branch, and the old
 branch stays readable. A branch is identified by its last message.
@@ -99,7 +99,7 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
     - ``open_rounds``: the tool rounds of questions without a reply.
     - ``question_versions``: for questions that were sent again in another version, for example with another model: the
       version that each reply answers.
-    - ``pending_commands``: pending commands for the next question, on whatever branch it is asked.
+    - ``pending_commands``: pending commands for the next question, on any branch.
     - ``auxiliary_calls``: auxiliary calls without a reply yet, by the message after which they were made.
     - ``stage_entries``: workflow stage events, each with the number of events before it.
     """

@@ -173,7 +173,7 @@ def decode_snapshot(
 ) -> Snapshot | None:
     """Decode a snapshot, or return None if the bytes are damaged or have another format version.
 
-    ``load_separate_columns`` loads the separately stored columns when they are first needed. The result holds no
+    ``load_separate_columns`` loads the separately stored columns when they are first needed. The result keeps no
     reference to ``data``, so that the memory can be reused for the next snapshot.
     """
     written = _strip_header(data)

@@ -125,7 +125,7 @@ class PackedMessages(Sequence[MessageNode]):
 
     @CachedProperty
     def loaded_or_lazy_texts(self) -> tuple[str | TextsById, ...]:
-        """The loaded texts, with a mapping in place of each text that is not loaded; the mapping loads it on access."""
+        """The loaded texts, with a mapping instead of each text that is not loaded; the mapping loads it on access."""
         texts = self.columns.texts
         if None not in texts:
             return cast(tuple[str, ...], texts)
@@ -285,7 +285,7 @@ def _with_layout_plan(question: MessageNode, layout_plan: LayoutPlan | None) -> 
 
 
 def _replace_hashes_by_indexes(node: MessageNode, hashes: dict[str, int]) -> MessageNode:
-    """Return a message with indexes in place of the fingerprint's hashes.
+    """Return a message with indexes instead of the fingerprint's hashes.
 
     Most hashes of a request equal those of the request before it.
     """

@@ -150,7 +150,7 @@ class TurnRecordBatch(NamedTuple):
 
 
 class PackedTurnRecords:
-    """Consecutive turns of which only ids and texts are unpacked; everything else is read on access.
+    """Consecutive turns whose ids and texts alone are unpacked; everything else is read on access.
 
     ``parent`` is the message before the first turn. ``model`` is the last model that one of the turns names.
     """

@@ -37,7 +37,7 @@ class CacheHistory(NamedTuple):
     """The cache history of a branch.
 
     Attributes:
-        entries: Positions that a provider's cache may hold, in message order.
+        entries: Positions that a provider's cache may have, in message order.
         at: When the last request was sent.
         requests: Number of requests whose preceding pause is known.
         short_expiries: How many of these pauses expired the cache and lasted up to an hour.
@@ -133,7 +133,7 @@ def _position_of(entry: CacheEntry) -> int:
 
 
 def add_tool_messages(cache_history: CacheHistory, messages: int) -> CacheHistory:
-    """Return the cache history after the last turn sent so many more messages of tool rounds."""
+    """Return the cache history after the last turn sent that many more messages of tool rounds."""
     last = cache_history.entries[-1]
     return cache_history._replace(entries=(*cache_history.entries, last._replace(position=last.position + messages)))
 
@@ -169,12 +169,12 @@ def _add_ages(
 
 
 def age_bucket_index(age: int) -> int:
-    """Return the index into the age counts for something attached so many turns ago."""
+    """Return the index into the age counts for something attached that many turns ago."""
     return min(max(age, 1), AGE_BUCKETS) - 1
 
 
 class CacheHistoryBuilder:
-    """Builds the cache history of many consecutive requests at once, none of which folds.
+    """Builds the cache history of many consecutive requests that do not fold, at once.
 
     The result equals one ``record_requests`` per request, but the counts are summed up at the end. ``attached`` is the
     working set as the model was last informed of it. ``known`` gives for each known artifact how many turns before the
@@ -201,7 +201,7 @@ class CacheHistoryBuilder:
     def record_requests(
         self, layout_plans: Sequence[LayoutPlan], *, question_index: int, working_set: tuple[str, ...]
     ) -> None:
-        """Add requests with one working set, whose questions are two messages apart.
+        """Add requests with one working set, whose questions follow each other after two messages.
 
         The working set may differ from that of the requests before.
         """

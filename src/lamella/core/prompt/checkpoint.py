@@ -37,7 +37,8 @@ from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 
-# A library entry: the number of its artifact, the turn that attached it last, its form, and the flags held and listed.
+# A library entry: the number of its artifact, the turn that attached it last, its form, and the flags
+# ``stays_attached`` and ``is_listed``.
 EncodedEntry = tuple[int, int, ArtifactForm | None, bool | None, bool]
 # A placed artifact: the number of the artifact, its form and position, the numbers of its pieces, its token count, and
 # whether it is listed.
@@ -259,7 +260,7 @@ def encode_history(
 
 
 def _are_equal_when_loaded(one: HistoryTurn, other: HistoryTurn) -> bool:
-    """Return whether turns are equal except for the mapping that holds the full text of the reply."""
+    """Return whether turns are equal except for the mapping with the full text of the reply."""
     if one.reply.full_texts is None or other.reply.full_texts is None:
         return False
     found = replace(other, reply=replace(other.reply, full_texts=one.reply.full_texts))
@@ -368,7 +369,7 @@ TextLoader = Callable[[Collection[str]], Mapping[str, str]]
 
 
 class StateCheckpoint:
-    """An encoded state after so many ``turns``, whose last message is ``head``."""
+    """An encoded state after this number of ``turns``, whose last message is ``head``."""
 
     def __init__(self, inputs: _StateInputs, *, turns: int, head: str, body: Raw) -> None:
         self._inputs = inputs

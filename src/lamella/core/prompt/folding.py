@@ -90,8 +90,8 @@ def _fold_after_kept(
 ) -> PromptState:
     """Start a new epoch after the turns that begin before the first message that is not kept.
 
-    Later turns keep only their conversation. Library artifacts they brought move into the next question, in first-seen
-    order. Their tool results and images are removed, as in any fold.
+    Later turns keep only their conversation. Library artifacts that they attached move into the next question, in
+    first-seen order. Their tool results and images are removed, as in any fold.
     """
     forms, keep = layout_plan.forms, layout_plan.keep_messages or 0
     history, first = state.history, int(has_system_message(state.system, state.system_library))
@@ -135,7 +135,7 @@ def _is_in_system_library(state: PromptState, name: str, piece: str) -> bool:
 def _place_in_question(
     artifact: Artifact, form: ArtifactForm, kept_pieces: Sequence[str], *, position: str, tokenizer: Tokenizer
 ) -> PlacedArtifact:
-    """Place a known artifact in a question that did not bring it; pieces ``kept_pieces`` above make it an update."""
+    """Place a known artifact in a question that did not attach it; pieces ``kept_pieces`` above make it an update."""
     fresh = place_in_library(artifact, form=form, count=tokenizer.count)
     if not kept_pieces or fresh.form is not ArtifactForm.FULL:
         form, text = fresh.form, fresh.pieces[-1]

@@ -223,7 +223,7 @@ def _missing_pinned_messages(before: Prompt, now: Prompt) -> Iterable[str]:
 
 
 def _message_ids(prompt: Prompt) -> Iterator[str]:
-    """Iterate over the messages of the history and those that stand whole in the digest."""
+    """Iterate over the messages of the history and those that the digest keeps whole."""
     yield from (message.id for turn in prompt.history.turns for message in turn.messages)
     yield from (message.id for message in digest_messages(prompt.history.digest) if not message.is_excerpt)
 

@@ -44,7 +44,7 @@ from lamella.core.prompt.state import PromptState
 from lamella.core.text.rule_detection import outline_reply, stub_reply
 from lamella.core.values import replace
 
-# Named in place of a compaction step in the ledger: a compaction was undone, or it only folded.
+# Named instead of a compaction step in the ledger: a compaction was undone, or it only folded.
 UNDO_CAUSE = "undo"
 FOLD_CAUSE = "fold"
 _SHRUNK_FORM_BY_STEP = {
@@ -107,7 +107,7 @@ def fold_for_receipt(state: PromptState, turn_settings: TurnSettings, tokenizer:
 def state_before_range(state: PromptState, since_message: str) -> PromptState:
     """Return the state that a compaction from message ``since_message`` on starts from.
 
-    Nothing folds, and the messages before ``since_message`` stay as sent.
+    No part is folded, and the messages before ``since_message`` stay as sent.
     """
     history = state.history
     at = [

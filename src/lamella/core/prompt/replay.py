@@ -206,7 +206,7 @@ class _AppendOnlyReplay:
         self._tokenizer = tokenizer
         self._names: list[str] = []
         self._texts: list[str] = []
-        # Rendered attachments by turn number within this replay, and whether the turn itself brought them.
+        # Rendered attachments by turn number within this replay, and whether the turn itself attached them.
         self._shown: dict[int, tuple[RenderedAttachments, bool]] = {}
         self._number = state.turn_count
         self._at = int(has_system_message(state.system, state.system_library)) + state.history.length

@@ -342,7 +342,7 @@ _COMPARED_DIGITS = 7
 
 
 def joined_numbers(text: str) -> list[str]:
-    """Return a term for each number of seven or more digits: its last seven, whatever stands between them.
+    """Return a term for each number of seven or more digits: its last seven, with any characters between them.
 
     ``+62 21 555 0199``, ``+62215550199`` and ``021 5550199`` have the same term.
     """

@@ -1,6 +1,6 @@
 """Search the originals of a conversation, so that text that left the prompt can be found again.
 
-``parse_query`` splits a query into words, of which any may match, and phrases that must match. ``search`` returns the
+``parse_query`` splits a query into words (any may match) and phrases that must match. ``search`` returns the
 best passages of an index, ``search_for_question`` those that help with a question, and ``rank_texts`` orders texts for
 a question. ``make_excerpt`` returns the part of a long text that shows a match.
 
@@ -202,14 +202,14 @@ _STOP_WORD_WEIGHT = 0.01
 # How many passages are examined for the rarest words of a query with several words, and how many words are used.
 _MAX_CANDIDATES = 1_000
 _MAX_QUERY_WORDS = 64
-# What a passage needs to be a hit at all: half of the query's words by rarity, stop words not counted. A quarter is
+# A passage needs this to be a hit at all: half of the query's words by rarity, stop words not counted. A quarter is
 # enough if one of them is in at most this many passages, or at most this share of them, or if the conversation has all
 # words of the query. Measured on questions whose answer
 # was said and on questions about something else (2026-11-18): of 147 answers 142 are kept, of 200 hits for the others 17.
 _MIN_HIT_SHARE, _MIN_HIT_SHARE_WITH_RARE_WORD = 0.5, 0.25
 # Of a longer query only so many words count for this, those that the conversation has first.
 _MAX_JUDGED_WORDS = 8
-# What a passage needs to be offered without a search by the user: this share of the question's words, by rarity, and a
+# A passage needs this to be offered without a search by the user: this share of the question's words, by rarity, and a
 # word that at most this many passages have, or at most this share of them.
 _MIN_WORD_SHARE = 0.6
 _MAX_PASSAGES_OF_RARE_WORD, _MAX_SHARE_OF_RARE_WORD = 3, 0.05

@@ -76,7 +76,7 @@ _OWN_LABELS = frozenset(
 _UNSPACED_TOPIC = re.compile("[\u4e00-\u9fff]{2,}|[\u30a1-\u30fa\u30fc]{2,}")
 _WORD = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}]+")
 _ANY_WORD = re.compile(r"\w+")
-# So many characters at the end of a text decide about an ending.
+# This many characters at the end of a text decide about an ending.
 _MAX_ENDING_CHARS = 30
 _CLAUSE_BREAK = re.compile(r"(?<=[;:])\s+|(?<=,)\s+|\s+[\u2013\u2014-]\s+")
 
@@ -148,7 +148,7 @@ def _find_cue(own: str, cues: _Cues) -> int | None:
     opening = cues.openings.matches_at(own, starts)
     if opening is not None:
         return opening
-    # A frequency word alone tells what happens often. With an order in the same sentence it is a directive.
+    # A frequency word alone describes what happens often. With an order in the same sentence it is a directive.
     frequent = next(
         (match.start() for match in cues.frequency.finditer(own) if not _is_report(own[: match.start()], cues)), None
     )
@@ -163,7 +163,7 @@ def _find_cue(own: str, cues: _Cues) -> int | None:
 
 
 def _is_report(before: str, cues: _Cues) -> bool:
-    """Return whether the words before a frequency word make it tell what happens."""
+    """Return whether the words before a frequency word make it a description."""
     return cues.report_subjects.search(before[-_MAX_ENDING_CHARS:]) is not None
 
 
@@ -277,7 +277,7 @@ def _keep_introduction(lines: Sequence[str], start: int, cues: _Cues) -> list[st
     kept = ""
     found = cues.introductions.search(_straighten(first))
     if found is not None and not _FORWARD_LINE.match(first) and not cues.headers.match(first):
-        # What comes before the introduction in its line is the user's own.
+        # The user wrote the text before the introduction in its line.
         kept = first[: found.start()]
         kept = kept[: _last_sentence_end(kept)]
     return [*lines[:start], kept, *[""] * (len(lines) - start - 1)]
@@ -336,7 +336,7 @@ def _iter_own_sentences(text: str, cues: _Cues) -> Iterator[tuple[str, str]]:
 
 
 def _following_list(lines: Sequence[str], at: int) -> str:
-    """Return the list items directly after a line, as they stand, as many as fit."""
+    """Return the list items directly after a line, unchanged, as many as fit."""
     end = at + 1
     while end < len(lines) and _LIST_MARKUP.match(lines[end]) and sum(map(len, lines[at:end])) < _MAX_CHARS:
         end += 1

@@ -1,4 +1,4 @@
-"""Compare numbers, amounts and dates whatever their notation, in English and Indonesian.
+"""Compare numbers, amounts and dates in any notation, in English and Indonesian.
 
 For German only the names of the months are known.
 """

@@ -728,7 +728,7 @@ _POLITE_REQUEST = re.compile(
     r"|(?:bisakah|bisa|dapatkah|maukah|boleh) (?:kamu |anda )?(?:tolong )?(?:selalu|mulai sekarang|jangan)\b",
     re.IGNORECASE,
 )
-# Where a sentence that is too long may be split.
+# Positions at which a long sentence may be split.
 _CLAUSE_BREAK = re.compile(r"(?<=[;:])\s+|(?<=,)\s+|\s+[\u2013\u2014-]\s+")
 
 

@@ -16,7 +16,7 @@ class WordLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Attributes:
         acknowledgements: Whole messages that only acknowledge, such as "ok".
-        acknowledgement_openings: Words with which a message acknowledges before it goes on.
+        acknowledgement_openings: Words with which a message acknowledges before it continues.
         first_person: Words with which people speak of themselves.
         directive_cues: Phrases that make a sentence a directive wherever they are in it.
         directive_openings: Phrases that do so at the start of a clause.

@@ -109,7 +109,7 @@ def build_session(events: Iterable[tuple[int, StageEvent]]) -> WorkflowSession |
     """Build the session from stage events, each with the number of messages before it.
 
     Returns None if no workflow was started. Events that the session does not allow at their position have no effect: a
-    repeated message can bring events from another branch.
+    repeated message can add events from another branch.
     """
     session: WorkflowSession | None = None
     for position, event in events:
@@ -142,7 +142,7 @@ def _apply_data(session: WorkflowSession, event: StageEvent, _message_count: int
     if not _concerns_current_stage(session, event):
         return session
     fields = {**session.data.get(event.stage, {}), **event.fields}
-    # Required fields come first, in their declared order, whatever the order in which they were written.
+    # Required fields come first, in their declared order, in any order of writing.
     first = () if session.current_stage is None else session.current_stage.required
     fields = {name: fields[name] for name in dict.fromkeys((*first, *fields)) if fields.get(name) is not None}
     pending = session.status is StageStatus.PENDING

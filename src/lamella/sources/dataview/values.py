@@ -241,7 +241,7 @@ OrderKey = tuple[object, ...]
 
 
 def normalize_field_name(name: str) -> str:
-    """Return a field's name as queries write it: lower case, with ``-`` in place of blanks."""
+    """Return a field's name as queries write it: lower case, with ``-`` instead of blanks."""
     return _NOT_IN_NAMES.sub("", _BETWEEN_WORDS.sub("-", name.strip().lower()))
 
 

@@ -1,10 +1,10 @@
 """The history digest: earlier messages, word for word and numbered, without the replies between them.
 
-A long conversation keeps what the user said after the replies left. The digest is written in sealed blocks: a later
-compaction appends a block, and rewrites an earlier one only if words leave it, so most of its bytes stay cached.
+A long conversation keeps what the user said after the replies are removed. The digest is written in sealed blocks: a
+later compaction appends a block, and rewrites an earlier one only if words leave it, so most of its bytes stay cached.
 
 A text in the digest has the authority that its message had. Its number says where it was said, so that a later message
-can take it back. Numbers that are missing tell the reader what was left out.
+can take it back. Missing numbers show the reader what was left out.
 """
 
 import re
@@ -75,7 +75,7 @@ def question_number(turn_index: int) -> int:
 
 
 def render_digest_line(number: int, text: str) -> str:
-    """Render one message as it stands in the digest."""
+    """Render one message as the digest shows it."""
     escaped = _NUMBER_AT_LINE_START.sub(" ", escape_block_text(text.strip()))
     return f"[{number}] {escaped}\n"
 

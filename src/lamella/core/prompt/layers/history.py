@@ -1,8 +1,8 @@
 """L4, the history: earlier turns as the user saw them, after the history preamble.
 
-``ConversationHistory`` has the earlier turns, of which the first may be hidden, and ``build_history_layer`` renders
+``ConversationHistory`` has the earlier turns (the first may be hidden), and ``build_history_layer`` renders
 them. ``HistoryPreamble`` has the blocks before the first shown message: the omission notice, summaries, stage digests
-and user rules, in place of messages that are not sent. They are marked blocks, not typed text, so that text derived by
+and user rules, instead of messages that are not sent. They are marked blocks, not typed text, so that text derived by
 a model or a rule never appears as the user's words.
 """
 
@@ -334,7 +334,7 @@ class SharedSequence(Sequence[ItemT], Generic[ItemT]):
 
 
 class ConversationHistory(Struct, frozen=True, kw_only=True, gc=False):
-    """The history: earlier turns, of which the first ``hidden_turns`` are not sent, and the preamble before them.
+    """The history: earlier turns (the first ``hidden_turns`` are not sent), and the preamble before them.
 
     Attributes:
         turns: All turns, oldest first.
@@ -349,7 +349,7 @@ class ConversationHistory(Struct, frozen=True, kw_only=True, gc=False):
         rule_search: Cached search for rules in hidden turns: number of turns searched, id of the last question among
             them, the rules, and the extra cues used.
         rules: The rules block while hidden turns contain rules.
-        digest: Earlier messages that stand in the digest, before the turns.
+        digest: Earlier messages in the digest, before the turns.
         first_shown_turn: Index of the first turn that the history mode shows; 0 if it shows all.
     """
 

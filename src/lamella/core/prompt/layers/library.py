@@ -210,7 +210,7 @@ def can_be_listed(artifact: Artifact) -> bool:
 
 
 def handle_list_budget(request_tokens: int) -> int:
-    """Return the token limit of the handle list beside so many tokens: a two-hundredth, at least a few names."""
+    """Return the token limit of the handle list beside this number of tokens: a two-hundredth, at least a few names."""
     return min(MAX_HANDLE_LIST_TOKENS, max(_MIN_HANDLE_LIST_TOKENS, request_tokens // _HANDLE_LIST_DIVISOR))
 
 
@@ -298,7 +298,7 @@ def _count_lines_that_fit(heading: str, lines: Sequence[str], *, count: TokenCou
 
 def _is_unchanged(old: PlacedArtifact, form: ArtifactForm, entry: LibraryEntry) -> bool:
     # If the smaller form was not shorter, the artifact is placed in full; do not try again every turn. A detached
-    # artifact was in full because it was held, so it must be tried again.
+    # artifact was in full because it stayed attached, so it must be tried again.
     return old.form is form or (
         form is not ArtifactForm.FULL and old.form is ArtifactForm.FULL and entry.stays_attached is not False
     )
