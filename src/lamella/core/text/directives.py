@@ -1,9 +1,9 @@
 """Directives: sentences in which the user says how the model should behave from now on.
 
 ``find_directives`` finds them in the messages of a conversation, with the sentences that take an earlier one back.
-``passages_written_by_user`` leaves out what the user only passed on: code, quotations, forwarded mails, chat logs and pasted texts.
+Lines that the user only passed on do not count: code, quotations, forwarded mails, chat logs and pasted texts.
 
-Both work by closed word lists, which a user can extend. A directive found here gets no authority by it: it only stays
+It works by closed word lists, which a user can extend. A directive found here gets no authority by it: it only stays
 longer in the prompt, word for word, with the number of its message.
 """
 
@@ -218,12 +218,8 @@ def _cut_to_clauses(sentence: str, at: int) -> str | None:
 # The user's own words.
 
 
-def passages_written_by_user(text: str, words: WordLists) -> str:
-    """Return a message without the lines that the user only passed on; those are empty in the result."""
-    return "\n".join(_lines_written_by_user(text, _compile(words)))
-
-
 def _lines_written_by_user(text: str, cues: _Cues) -> list[str]:
+    """Return the lines of a message, with an empty line for each line that the user only passed on."""
     lines = ["" if is_code or _QUOTE_LINE.match(line) else line for line, is_code in iter_lines_with_code_flag(text)]
     starts = [at for at in (_find_paste_start(lines, cues), _find_document_start(lines, cues)) if at is not None]
     if starts:
