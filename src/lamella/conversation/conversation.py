@@ -240,8 +240,8 @@ class Conversation:
         summarizer: Summarizer | str | None = None,
         **settings: object,
     ) -> None:
-        # The only import against the direction of the packages: this constructor is the entry point of Python
-        # programs, and wiring chooses the adapters. Everything else gets its backend passed, through ``open``.
+        # The only import against the direction of the packages: this constructor is the entry point of Python programs,
+        # and wiring chooses the adapters (docs/decisions/conversation-constructor.md). Other code passes a backend.
         from lamella.wiring.stores import open_memory_backend
 
         backend = open_memory_backend(
