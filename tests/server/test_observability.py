@@ -101,6 +101,7 @@ def test_metrics_have_the_figures_of_requests_answers_and_turns(server: RunningS
         'lamella_segments_total{layer="L5_USER"}',
         'lamella_layer_tokens_total{layer="L5_USER"}',
         'lamella_phase_seconds_count{phase="build"}',
+        'lamella_phase_seconds_count{phase="store"}',
         "lamella_runs 0.0",
     ):
         assert name in told, name

@@ -1,8 +1,10 @@
-"""A settable clock stands still until it is told otherwise."""
+"""``clocks``: a settable clock changes only when it is set, and a timer adds up the phases of a build."""
 
 from datetime import UTC, datetime
 
-from lamella.clocks import SettableClock
+import pytest
+
+from lamella.clocks import PhaseTimer, SettableClock, SystemClock, measure_phase
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
@@ -23,3 +25,36 @@ def test_settable_clock_advances_by_step() -> None:
 
 def test_settable_clock_is_in_utc_by_default() -> None:
     assert SettableClock().now().tzinfo is UTC
+
+
+def test_inner_phase_does_not_count_for_outer_phase() -> None:
+    moments = iter([0.0, 1.0, 3.0, 7.0])
+    timer = PhaseTimer(lambda: next(moments))
+
+    def build() -> str:
+        with measure_phase("plan"), measure_phase("count"):
+            return "built"
+
+    assert timer.run(build) == "built"
+    assert timer.seconds == {"plan": 5.0, "count": 2.0}
+
+
+def test_phases_are_measured_only_while_a_timer_runs() -> None:
+    unmeasured = PhaseTimer.from_clock(SettableClock())
+    with measure_phase("plan"):
+        assert unmeasured.run(lambda: 1) == 1
+    assert unmeasured.seconds == {}
+    assert SystemClock().read_seconds() <= SystemClock().read_seconds()
+
+
+def test_time_before_an_error_counts() -> None:
+    moments = iter([0.0, 1.0])
+    timer = PhaseTimer(lambda: next(moments))
+
+    def fail() -> None:
+        with measure_phase("read"):
+            raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        timer.run(fail)
+    assert timer.seconds == {"read": 1.0}

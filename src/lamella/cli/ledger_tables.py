@@ -9,6 +9,7 @@ from rich.text import Text
 
 from lamella.cli.console import make_console
 from lamella.cli.output import escape_line, format_count, print_text
+from lamella.clocks import PHASES
 from lamella.conversation.expired_cache import ExpiredCache, KeepAlivePlan, ProfileMismatch
 from lamella.schemas.formatting import format_decimal
 from lamella.schemas.ledger import (
@@ -112,6 +113,9 @@ def _render_call_lines(call: ModelCall, largest: int) -> Iterator[Text]:
         )
     yield _labelled_line("money", _format_cost(call))
     yield _labelled_line("time", _format_duration(call))
+    if call.timing.phases:
+        phases = (f"{phase} {call.timing.phases.get(phase, 0.0):.3f} s" for phase in PHASES)
+        yield _labelled_line("build", " · ".join(phases))
 
 
 def _render_fingerprint_lines(fingerprint: RequestFingerprint) -> Iterator[Text]:

@@ -10,6 +10,7 @@ from copy import copy
 from datetime import datetime
 from logging import INFO, WARNING, getLogger
 
+from lamella.clocks import PHASES
 from lamella.conversation.adapters import Adapters, LastSentTurn
 from lamella.conversation.library import reattach_missing
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnLedger
@@ -122,6 +123,7 @@ def describe_turn(
         "cached": _sum_known(call.usage.read for call in calls),
         "used": sum_used_tokens(calls),
         "build": _sum_known(timing.build for timing in timings),
+        **{f"build_{phase}": _sum_known(timing.phases.get(phase) for timing in timings) for phase in PHASES},
         "first": timings[0].first if timings else None,
         "total": _sum_known(timing.total for timing in timings),
         **segments,

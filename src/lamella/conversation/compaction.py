@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from lamella.clocks import measure_phase
 from lamella.conversation.library import message_ids_by_alias
 from lamella.conversation.summaries import (
     FetchedSummaries,
@@ -120,11 +121,19 @@ class TurnFitter:
         # With the history mode ``strip`` a summary of hidden turns may be due although the turn fits.
         strips = turn.turn_settings.history is HistoryMode.STRIP and not turn.rounds
         retells = self._fetcher is not None and strips
-        opened = advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
+        with measure_phase("render"):
+            opened = advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
         if not retells and not should_compact(
             pending_prompt(opened).total, settings.budget, last_compacted_total=state.last_compacted_total
         ):
             return turn, opened
+        with measure_phase("compaction"):
+            return self._fit_by_compaction(state, turn, settings, path=path)
+
+    def _fit_by_compaction(
+        self, state: PromptState, turn: Turn, settings: PromptSettings, *, path: Sequence[str]
+    ) -> tuple[Turn, PromptState]:
+        """Return the compacted turn, with summaries if they are due, and the state that awaits its reply."""
         model = turn.model or state.model
         known = self._known_summaries(model)
         while True:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from copy import copy
 from datetime import datetime
 
+from lamella.clocks import measure_phase
 from lamella.conversation.adapters import AbandonedTurn, Adapters, LastSentTurn
 from lamella.conversation.cache_ledger import FindPrompt, UsageTracker
 from lamella.conversation.compaction import (
@@ -194,17 +195,20 @@ class PromptBuilder:
         if isinstance(turn_request, TurnRequest) and turn_request.recall_offer is not None:
             turn, opened = self._with_recall_tool(turn_request.recall_offer, settled, turn, opened, settings)
         receipt = turn.receipts[-1] if turn.receipts else None
-        envelope = build_checked_request(
-            opened, settings, previous_prompt=state.last_prompt or self._state_before_pending.last_prompt
-        )
-        entry, ledger = self.usage_tracker.build_ledger_entry(envelope, at=at)
-        turn = replace(turn, fingerprint=make_fingerprint(envelope))
+        with measure_phase("render"):
+            envelope = build_checked_request(
+                opened, settings, previous_prompt=state.last_prompt or self._state_before_pending.last_prompt
+            )
+            turn = replace(turn, fingerprint=make_fingerprint(envelope))
+        with measure_phase("plan"):
+            entry, ledger = self.usage_tracker.build_ledger_entry(envelope, at=at)
         # Written first: if that fails, the state in memory is still the one before this turn.
         if self._writer is not None:
             left = AbandonedTurn(id=unanswered, skipped_outputs=skipped) if unanswered is not None else None
-            self._writer.write_turn(
-                turn, message_id=opened.head, parent_id=state.head, abandoned=left, receipt=receipt, at=at
-            )
+            with measure_phase("store"):
+                self._writer.write_turn(
+                    turn, message_id=opened.head, parent_id=state.head, abandoned=left, receipt=receipt, at=at
+                )
         if unanswered is not None:
             self._history.turns[-1] = self._with_tool_round(skipped)
             self._history.set_reply("", message=state.head, at=at)
@@ -243,7 +247,8 @@ class PromptBuilder:
         rewritten: HistoryRewrite | None,
     ) -> tuple[PromptState, Turn, PromptSettings]:
         """Return the state with pending compactions applied, the turn with its layout planned, and its settings."""
-        turn = self._read_turn(turn_request, state, rewritten)
+        with measure_phase("read"):
+            turn = self._read_turn(turn_request, state, rewritten)
         settings = replace(
             self._prompt_settings, tokenizer=self._adapters.counter.get_tokenizer(turn.model or state.model)
         )
@@ -254,7 +259,8 @@ class PromptBuilder:
         if isinstance(turn_request, Turn) and _keep_library_layout(turn_request, turn):
             # A plan of this layout does not depend on prices, so a stored turn keeps the plan that it was sent with.
             return settled, replace(turn, layout_plan=turn_request.layout_plan), settings
-        return settled, self.usage_tracker.with_layout_plan(settled, turn, settings, at=at), settings
+        with measure_phase("plan"):
+            return settled, self.usage_tracker.with_layout_plan(settled, turn, settings, at=at), settings
 
     def _state_without_reply(self, state: PromptState | None = None) -> PromptState:
         """Return the state if the pending turn is abandoned: its calls are not made and its reply is empty."""
@@ -385,12 +391,14 @@ class PromptBuilder:
         self, turn: Turn, opened: PromptState, receipt: CompactionReceipt | None, *, at: datetime | None
     ) -> BuiltTurn:
         """Validate, record and return the pending turn with the compaction made for it."""
-        envelope = build_checked_request(
-            opened,
-            self._prompt_settings,
-            previous_prompt=self._last_sent_prompt or self._state_before_pending.last_prompt,
-        )
-        entry, ledger = self.usage_tracker.build_ledger_entry(envelope, at=at)
+        with measure_phase("render"):
+            envelope = build_checked_request(
+                opened,
+                self._prompt_settings,
+                previous_prompt=self._last_sent_prompt or self._state_before_pending.last_prompt,
+            )
+        with measure_phase("plan"):
+            entry, ledger = self.usage_tracker.build_ledger_entry(envelope, at=at)
         if receipt is not None and self._writer is not None:
             self._writer.write_receipt(receipt, before_message_id=opened.head, at=at)
         self._history.turns[-1], self._state, self._last_sent_prompt = turn, opened, opened.last_prompt

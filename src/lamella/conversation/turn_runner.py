@@ -9,7 +9,7 @@ and its answer as soon as it ends. Text that arrived before a stop or a broken c
 """
 
 from asyncio import CancelledError
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from lamella.clocks import PhaseTimer
 from lamella.conversation.compaction import run_with_summaries
 from lamella.conversation.expired_cache import ExpiredCache, estimate_expired_cache
 from lamella.conversation.past_turns import list_open_calls
@@ -314,6 +315,7 @@ class _TurnAttempt(SendAttempt):
     """An answer that is being received."""
 
     build_seconds: float
+    build_phases: Mapping[str, float]
     was_shrunk: bool = False
     # Whether the model may call tools in this answer.
     allows_tool_calls: bool = True
@@ -335,6 +337,7 @@ class _PreparedSend(NamedTuple):
     turn: BuiltTurn
     started: datetime
     build_seconds: float
+    build_phases: Mapping[str, float]
     is_announced: bool
     expired_cache: ExpiredCache | None = None
 
@@ -374,7 +377,7 @@ class TurnRunner:
 
         async def prepare() -> _PreparedSend:
             started = started_at or self._context.clock.now()
-            return _PreparedSend(turn, started, 0.0, is_announced=started_at is None)
+            return _PreparedSend(turn, started, 0.0, {}, is_announced=started_at is None)
 
         return self._run(prepare, pending_calls=pending_calls)
 
@@ -385,13 +388,15 @@ class TurnRunner:
         paused = before is not None and started - before > _MIN_PAUSE
         expired = await self._context.workers.run(lambda: self._expired_cache(started)) if paused else None
         build_started = self._context.clock.now() if paused else started
+        timer = PhaseTimer.from_clock(self._context.clock)
         turn = await run_with_summaries(
-            lambda: self._conversation.ask(turn_request, at=started), self._context.workers.run
+            lambda: timer.run(lambda: self._conversation.ask(turn_request, at=started)), self._context.workers.run
         )
         return _PreparedSend(
             turn,
             started,
             elapsed_seconds(build_started, self._context.clock.now()),
+            timer.seconds,
             is_announced=False,
             expired_cache=expired,
         )
@@ -428,7 +433,7 @@ class TurnRunner:
         prepared = await prepare()
         for event in self._pre_send_events(prepared):
             yield event
-        turn, built = prepared.turn, prepared.build_seconds
+        turn, built, phases = prepared.turn, prepared.build_seconds, prepared.build_phases
         usage = TurnUsage(self._limits, clock=self._context.clock, started=prepared.started)
         while True:
             rounds, refused = count_tool_rounds(turn) if turn.envelope.prompt.rounds else (0, 0)
@@ -436,6 +441,7 @@ class TurnRunner:
                 attempt = _TurnAttempt(
                     started=self._context.clock.now(),
                     build_seconds=built,
+                    build_phases=phases,
                     allows_tool_calls=refused < MAX_REJECTED_ROUNDS,
                 )
                 async with aclosing(self._answer_once(turn, attempt)) as events:
@@ -465,8 +471,9 @@ class TurnRunner:
                         for output in some:
                             yield Event(kind=EventName.TOOL, output=output)
             at = self._context.clock.now()
-            sent_on = await self._submit_tool_outputs(outputs, at=at)
-            built = (self._context.clock.now() - at).total_seconds()
+            timer = PhaseTimer.from_clock(self._context.clock)
+            sent_on = await self._submit_tool_outputs(outputs, at=at, timer=timer)
+            built, phases = (self._context.clock.now() - at).total_seconds(), timer.seconds
             for output in outputs:
                 yield Event(kind=EventName.TOOL, output=output)
             if isinstance(sent_on, LamellaError):
@@ -485,14 +492,17 @@ class TurnRunner:
         at = self._context.clock.now()
         await self._context.workers.run_uncancellable(lambda: self._conversation.record_early_outputs(outputs, at=at))
 
-    async def _submit_tool_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime) -> BuiltTurn | LamellaError:
+    async def _submit_tool_outputs(
+        self, outputs: Sequence[ToolOutput], *, at: datetime, timer: PhaseTimer
+    ) -> BuiltTurn | LamellaError:
         """Return the turn with its tool results, or the error that stops it.
 
         The caller raises the error after it has sent the events of the results.
         """
         try:
             return await run_with_summaries(
-                partial(self._conversation.submit_tool_outputs, outputs, at=at), self._context.workers.run_uncancellable
+                lambda: timer.run(lambda: self._conversation.submit_tool_outputs(outputs, at=at)),
+                self._context.workers.run_uncancellable,
             )
         except LamellaError as error:
             return error
@@ -586,6 +596,7 @@ class TurnRunner:
             build=attempt.build_seconds,
             first=attempt.first_token_seconds,
             total=elapsed_seconds(attempt.started, finished),
+            phases=dict(attempt.build_phases),
         )
         answer = ModelAnswer(
             reply=replace(reply, calls=(), provider_reply=None)

@@ -421,6 +421,9 @@ class CallTimingJson(JsonBody, frozen=True, kw_only=True):
     build: float | None
     first: float | None
     total: float | None
+    phases: Annotated[
+        Mapping[str, float], Meta(description="Parts of `build`; phases of no measurable time are left out.")
+    ]
 
 
 class CallCostJson(CostJson, frozen=True, kw_only=True):

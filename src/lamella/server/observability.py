@@ -18,11 +18,12 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import Scope
 
+from lamella.clocks import PHASES
 from lamella.errors import ExtraNotInstalledError, install_hint
 
 _SECONDS_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 _TOKEN_CLASSES = ("plain", "read", "write", "write_long", "output")
-_PHASES = ("build", "first", "total")
+_PHASES = ("build", *(f"build_{phase}" for phase in PHASES), "first", "total")
 
 
 class ServerMetrics:
@@ -59,7 +60,7 @@ class ServerMetrics:
         self._layers = Counter("lamella_layer_tokens", "Tokens sent, by layer.", ["layer"], registry=self.registry)
         self._phases = Histogram(
             "lamella_phase_seconds",
-            "Seconds of turns by phase: build, first word, total.",
+            "Seconds of turns by phase: build, its parts (read, plan, render, count, compaction, store), first, total.",
             ["phase"],
             buckets=_SECONDS_BUCKETS,
             registry=self.registry,
@@ -106,7 +107,7 @@ class ServerMetrics:
         self._unparsed.inc(_to_float(turn.get("unparsed")))
         for phase in _PHASES:
             if turn.get(phase) is not None:
-                self._phases.labels(phase).observe(_to_float(turn[phase]))
+                self._phases.labels(phase.removeprefix("build_")).observe(_to_float(turn[phase]))
         for name, value in turn.items():
             if name.startswith("segments_"):
                 self._segments.labels(name.removeprefix("segments_")).inc(_to_float(value))

@@ -9,6 +9,8 @@ from hashlib import blake2b
 
 from splintr import AnyTokenizer, Tokenizer
 
+from lamella.clocks import measure_phase
+
 # A list of token ids takes 36 bytes per token. Counting in chunks keeps a 200 MB text from taking gigabytes.
 _CHUNK_CHARS = 1_000_000
 _MAX_SEARCH_CHARS = 1_000_000
@@ -77,7 +79,8 @@ class TokenCountMemo:
         key = text if len(text) <= _MAX_KEY_CHARS else blake2b(text.encode(), digest_size=16).digest()
         known = self._counts.get(key)
         if known is None:
-            known = self._counts[key] = self._count(text)
+            with measure_phase("count"):
+                known = self._counts[key] = self._count(text)
             if len(self._counts) > self._max_entries:
                 self._counts.popitem(last=False)
         else:

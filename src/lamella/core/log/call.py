@@ -141,11 +141,15 @@ class TurnCost(Struct, frozen=True, kw_only=True):
 
 
 class CallTiming(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Duration of the phases of a call in seconds; None if not measured."""
+    """Durations of a call in seconds; None if not measured.
+
+    ``phases`` has the phases of ``build`` that took measurable time, such as reading attachments.
+    """
 
     build: float | None = None
     first: float | None = None
     total: float | None = None
+    phases: dict[str, float] = {}
 
 
 class RequestHash(Struct, frozen=True, gc=False, array_like=True):

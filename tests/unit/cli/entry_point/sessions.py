@@ -117,6 +117,7 @@ _VARYING = (
     (re.compile(r"\b([0-9a-f]{12,64}|(?=[a-f]*\d)[0-9a-f]{8})\b"), "ID"),
     (re.compile(r'(renderer"?:? )\d+'), r"\1N"),
     (re.compile(r"\b\d+(\.\d+)? (ms|s)\b"), "N s"),
+    (re.compile(r'"phases": \{[^}]*\}'), '"phases": {}'),
     (re.compile(r'("\w*(seconds|build|first|total|latency)\w*": )\d+\.\d+'), r"\1N"),
 )
 

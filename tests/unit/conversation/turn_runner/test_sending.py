@@ -3,17 +3,21 @@
 import asyncio
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from tests.unit.conversation.test_provider_pool import CLAUDE, begin
 
+import lamella
+from lamella.attach import Note
+from lamella.clocks import PHASES
 from lamella.conversation.adapters import Adapters
 from lamella.conversation.backend import Backend, ConversationSettings
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.tool_executor import LocalToolset
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest
 from lamella.conversation.turn_runner import Event, EventName, RetryPolicy, SendContext, TurnRunner
-from lamella.core.log.call import CacheOutcome, PrefixChangeCause
+from lamella.core.log.call import CacheOutcome, ModelCall, PrefixChangeCause
 from lamella.core.log.events.call import to_model_call, to_stored_call
 from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.kinds import EventKind
@@ -374,3 +378,22 @@ def test_message_after_cache_expiry_starts_with_cost_event() -> None:
     assert rest[0].kind is EventName.ENVELOPE
     # Warm again, nothing is said of it.
     assert EventName.CACHE_EXPIRED not in [event.kind for event in (*rest, *asyncio.run(send_one()))]
+
+
+def test_call_has_phases_of_its_build_also_when_reopened(tmp_path: Path) -> None:
+    async def send() -> tuple[ModelCall, ModelCall]:
+        url = f"sqlite:///{tmp_path}/chats.db"
+        async with lamella.open(url, model="scripted:demo", provider=ScriptedProvider("Noon.")) as engine:
+            chat = engine.chat("desks")
+            note = Note(path="a.md", text="".join(f"Desk {number} is free.\n" for number in range(5_000)))
+            async for _ in chat.send("When?", attach=[note]):
+                pass
+            sent = chat.ledger()[-1][-1]
+        with lamella.open(url) as engine:
+            return sent, engine.chat("desks").ledger()[-1][-1]
+
+    sent, stored = asyncio.run(send())
+    assert sent.timing.phases.keys() >= {"count", "store"}
+    assert sent.timing.phases.keys() <= set(PHASES)
+    assert sum(sent.timing.phases.values()) <= (sent.timing.build or 0.0) + 0.001
+    assert stored == sent

@@ -174,7 +174,7 @@ def test_call_json_has_every_field() -> None:
         "by_layer": {"L1_SYSTEM": 8},
         "billed": "1",
         "cost": {"currency": "USD", "amount": "0.5", "naive": "0.8", "limit": "0.3"},
-        "seconds": {"build": 0.1, "first": 0.2, "total": 0.3},
+        "seconds": {"build": 0.1, "first": 0.2, "total": 0.3, "phases": {}},
         "stop": "end",
         "id": "msg_1",
         "diagnosis": {"verdict": "miss", "reason": "changed", "missed": 3},
