@@ -23,7 +23,7 @@ from lamella.schemas.catalog import (
     WrittenSettingJson,
     configuration_to_json,
 )
-from lamella.schemas.catalog import settings_to_json as list_shown
+from lamella.schemas.catalog import settings_to_json as resolved_settings_to_json
 from lamella.wiring import (
     DEMO_MODEL,
     SETTING_NAMES,
@@ -213,7 +213,7 @@ def _format_new_conversation(services: ServiceContainer, model: str | None) -> s
 
 def settings_to_json(resolved: ResolvedSettings) -> dict[str, object]:
     """Return the values as JSON data, without passwords in URLs and without unset entries of tables."""
-    return list_shown(to_builtins(resolved.settings), mask_secrets)
+    return resolved_settings_to_json(to_builtins(resolved.settings), mask_secrets)
 
 
 def format_setting_value(value: object) -> str:

@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse
 from msgspec import UNSET, UnsetType, to_builtins
 from starlette.exceptions import HTTPException
 
-from lamella import errors as refusals
+from lamella import errors
 from lamella.errors import (
     AuthenticationError,
     BadInputError,
@@ -111,7 +111,7 @@ _ANTHROPIC_TYPES = {
 _COMPAT_STATUSES: tuple[tuple[type[LamellaError], int], ...] = (
     (AuthenticationError, 401),
     (ModelNotFoundError, 404),
-    (refusals.WrongEndpointError, 502),
+    (errors.WrongEndpointError, 502),
     (RequestRejectedError, 400),
 )
 
@@ -139,17 +139,17 @@ def with_compat_fields(path: str, status: int, body: dict[str, Any]) -> dict[str
 LOGGER = logging.getLogger("lamella.server")
 # The first matching class decides, so subclasses come before their parents.
 _STATUS_BY_ERROR: tuple[tuple[type[LamellaError], int], ...] = (
-    (refusals.NotAuthenticatedError, 401),
-    (refusals.PermissionDeniedError, 403),
-    (refusals.OriginNotAllowedError, 403),
-    (refusals.NotFoundError, 404),
-    (refusals.NameConflictError, 409),
-    (refusals.RunInProgressError, 409),
-    (refusals.RequestTooLargeError, 413),
-    (refusals.InvalidRequestError, 415),
-    (refusals.RequestTimeoutError, 408),
-    (refusals.TooManyRequestsError, 429),
-    (refusals.ServerUnavailableError, 503),
+    (errors.NotAuthenticatedError, 401),
+    (errors.PermissionDeniedError, 403),
+    (errors.OriginNotAllowedError, 403),
+    (errors.NotFoundError, 404),
+    (errors.NameConflictError, 409),
+    (errors.RunInProgressError, 409),
+    (errors.RequestTooLargeError, 413),
+    (errors.InvalidRequestError, 415),
+    (errors.RequestTimeoutError, 408),
+    (errors.TooManyRequestsError, 429),
+    (errors.ServerUnavailableError, 503),
     (UntrustedError, 403),
     (SourceNotFoundError, 404),
     (SourceTooLargeError, 413),
@@ -198,7 +198,7 @@ def http_error_to_json(error: BaseException) -> ErrorJson:
     """Return the body of an error, with hints for HTTP and without API keys."""
     known = to_lamella_error(error)
     running: RunningTurnJson | UnsetType = UNSET
-    if isinstance(known, refusals.RunInProgressError):
+    if isinstance(known, errors.RunInProgressError):
         running = RunningTurnJson(conversation=known.conversation, message=known.question, since=known.since)
     return error_to_json(known, message=mask_keys(known.message), hint=known.hint_for(HTTP_HINTS), running=running)
 
@@ -211,7 +211,7 @@ def to_lamella_error(error: BaseException) -> LamellaError:
     if isinstance(error, LamellaError):
         return error
     if isinstance(error, RecursionError | MemoryError):
-        return refusals.RequestTooLargeError("This is nested too deep, or too large.", hint="Send less at once.")
+        return errors.RequestTooLargeError("This is nested too deep, or too large.", hint="Send less at once.")
     LOGGER.error("unexpected %s", json.dumps(type(error).__name__), exc_info=error)
     return LamellaError(
         f"Something unexpected went wrong: {type(error).__name__}.",
@@ -221,7 +221,7 @@ def to_lamella_error(error: BaseException) -> LamellaError:
 
 def error_headers(error: BaseException) -> dict[str, str]:
     """Return the headers of an error: the authentication scheme, or when to try again."""
-    if isinstance(error, refusals.NotAuthenticatedError):
+    if isinstance(error, errors.NotAuthenticatedError):
         return {"WWW-Authenticate": "Bearer"}
     wait = getattr(error, "wait", None)
     return {"Retry-After": str(max(1, round(wait)))} if isinstance(wait, int | float) else {}
@@ -263,7 +263,7 @@ def _validation_error(error: RequestValidationError) -> LamellaError:
 
 def _http_error(error: HTTPException) -> LamellaError:
     if error.status_code == 404:
-        return refusals.NotFoundError("There is nothing at this address.", hint="GET /openapi.json has what there is.")
+        return errors.NotFoundError("There is nothing at this address.", hint="GET /openapi.json has what there is.")
     if error.status_code == 405:
         return BadInputError("This method is not taken here.", hint="GET /openapi.json has what is taken.")
     return BadInputError(str(error.detail)[:_MAX_MESSAGE_CHARS], hint="GET /openapi.json has what is taken.")

@@ -128,7 +128,7 @@ def open_provider(
     """
     from lamella.conversation.turn_runner import DEFAULT_IDLE_TIMEOUT
     from lamella.providers.entry import ProviderOptions  # imported late: only sending needs the SDKs
-    from lamella.providers.open_provider import open_provider as find
+    from lamella.providers.open_provider import open_provider as open_provider_of_model
 
     services = services or read_services()
     check_model_is_trusted(model, is_named=is_named, services=services)
@@ -140,7 +140,7 @@ def open_provider(
         if is_stored and services.settings.cache_storage
         else None,
     )
-    return find(model, keys=os.environ, models=services.models, options=options)
+    return open_provider_of_model(model, keys=os.environ, models=services.models, options=options)
 
 
 def _cache_storage_request(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lamella.cli.access import StoreOption, complete_chat_names, format_command
-from lamella.cli.chat import conversation_commands as staging
+from lamella.cli.chat import conversation_commands
 from lamella.cli.chat.input import Input, LineInput, PipedInput
 from lamella.cli.chat.opening import MEMORY_STORE_URL, ChatOptions, open_for_chat
 from lamella.cli.chat.output import JsonOutput, Output, PlainOutput
@@ -98,7 +98,7 @@ def chat(
         session = ChatSession(opened, loop, output=output, files=files, shows_strata=strata, is_interactive=by_hand)
         session.active_note = get_active_note(active_note, files).path if active_note else ""
         if workflow is not None:
-            staging.start_workflow(session, workflow)
+            conversation_commands.start_workflow(session, workflow)
         session.print_introduction()
         try:
             plain = LineInput(session.attached_status) if at_terminal else PipedInput()

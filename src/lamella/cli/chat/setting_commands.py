@@ -1,12 +1,14 @@
-"""Settings of one conversation: ``--set NAME=VALUE`` on the command line, and ``/set`` in a chat."""
+"""Slash commands on settings, rules and tools: ``/set`` (and ``--set`` on the command line), ``/rules`` and ``/tools``."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from lamella.cli.chat.input import match_prefix, match_prefix_after_word
 from lamella.cli.chat.session import ChatSession
 from lamella.cli.config import format_setting_value, settings_to_json
+from lamella.cli.library import format_rules
 from lamella.cli.output import escape_line, print_text, warn_about_looser_writes
+from lamella.conversation.rules import get_rule
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.validation import check_text
 from lamella.errors import UsageError
@@ -146,3 +148,74 @@ def _setting_with_origin(session: ChatSession, name: str) -> tuple[str, str]:
         value = settings_to_json(resolved)[name]
     shown = truncate_words(escape_line(format_setting_value(value)), _MAX_VALUE_LENGTH)
     return "this chat" if origin is SettingOrigin.CALLER else origin.value, shown
+
+
+_RULE_ACTION_DESCRIPTIONS = {
+    "add": "add a rule",
+    "confirm": "make a candidate a rule",
+    "dismiss": "dismiss a candidate",
+    "remove": "remove a rule",
+}
+
+
+def run_rules_command(session: ChatSession, rest: str) -> None:
+    """Show the rules, or add or remove one."""
+    word, _, text = rest.partition(" ")
+    if word and word not in _RULE_ACTION_DESCRIPTIONS:
+        raise UsageError(
+            f"Unknown /rules action: {word}",
+            hint="Use add, confirm, dismiss or remove; /rules alone lists rules and candidates.",
+        )
+    if word and not text.strip():
+        raise UsageError("Missing rule.", hint="Example: /rules add Answer in one sentence.")
+    if word in ("add", "confirm"):
+        if word == "confirm":
+            text = get_rule(text.strip(), session.conversation_log.rules()).text
+        added = session.conversation_log.add_rule(text)
+        print_text(f"Rule from the next message on: {escape_line(added.text)}")
+    elif word in ("remove", "dismiss"):
+        removed = session.conversation_log.remove_rule(text.strip())
+        gone = "Rule removed from the next message on" if removed.origin == "user" else "Candidate dismissed"
+        print_text(f"{gone}: {escape_line(removed.text)}")
+    else:
+        print_text("\n".join(format_rules(session.conversation_log.rules())))
+
+
+def complete_rules_action(session: ChatSession, prefix: str) -> Mapping[str, str]:
+    """Return completions for ``/rules``; after an action on a rule, the rules by id."""
+    deed, space, name = prefix.partition(" ")
+    if not space:
+        return match_prefix(_RULE_ACTION_DESCRIPTIONS, prefix)
+    return match_prefix_after_word(
+        deed,
+        {one.id: one.text for one in session.conversation_log.rules()}
+        if deed in ("remove", "confirm", "dismiss")
+        else {},
+        name,
+    )
+
+
+_MAX_DESCRIPTION_LENGTH = 70
+
+
+def complete_tools_action(_session: ChatSession, prefix: str) -> dict[str, str]:
+    """Return completions for ``/tools``."""
+    return match_prefix({"refresh": "load the tools of MCP servers again"}, prefix)
+
+
+def show_tools(session: ChatSession, rest: str) -> None:
+    """Print every tool; with ``refresh``, list the tools of MCP servers again with the next message."""
+    if rest not in ("", "refresh"):
+        raise UsageError(f"Unknown /tools action: {rest}", hint="Use refresh; /tools alone lists the tools.")
+    opened = session.opened_conversation
+    context, servers = opened.opener.runner_context, opened.opener.runner_context.mcp_servers
+    if rest and servers is not None:
+        servers.refresh()
+        print_text("The next message that uses tools sends the new list.")
+        return
+    opened.confirm_mcp_servers()
+    theirs = () if servers is None else servers.tools()
+    for tool in (*context.make_tools(opened.conversation_log), *theirs):
+        print_text(
+            f"{tool.name}  {escape_line(truncate_words(tool.description.partition(chr(10))[0], _MAX_DESCRIPTION_LENGTH))}"
+        )

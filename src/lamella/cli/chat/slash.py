@@ -4,14 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from lamella.cli.chat import conversation_commands as compacting
-from lamella.cli.chat import conversation_commands as conversations
-from lamella.cli.chat import conversation_commands as running
-from lamella.cli.chat import conversation_commands as staging
-from lamella.cli.chat import library_commands as library
-from lamella.cli.chat import library_commands as remembering
-from lamella.cli.chat import rule_commands as ruling
-from lamella.cli.chat import tool_commands as equipping
+from lamella.cli.chat import conversation_commands, library_commands, setting_commands
 from lamella.cli.chat.input import ArgumentCompleter
 from lamella.cli.chat.library_commands import paste_image
 from lamella.cli.chat.session import ChatSession
@@ -190,8 +183,8 @@ SLASH_COMMANDS = {
             name="/attach",
             arguments="PATH[:10-20]",
             description="attach a file, a folder or lines of a file",
-            run=library.attach_files,
-            complete=conversations.complete_attachable_path,
+            run=library_commands.attach_files,
+            complete=conversation_commands.complete_attachable_path,
         ),
         SlashCommand(
             name="/paste", arguments="[DATA]", description="attach the image on the clipboard", run=paste_image
@@ -201,44 +194,46 @@ SLASH_COMMANDS = {
             arguments="[PATH]",
             description="set the active note, sent with every message; without a name, none",
             run=_set_active_note,
-            complete=conversations.complete_attachable_path,
+            complete=conversation_commands.complete_attachable_path,
         ),
         SlashCommand(
             name="/detach",
             arguments="[NAME]",
             description="remove an attachment, or all",
-            run=library.detach,
+            run=library_commands.detach,
             complete=partial(_complete_names, "/detach"),
         ),
         SlashCommand(
             name="/drop",
             arguments="NAME",
             description="remove an attachment from the prompt",
-            run=library.drop,
+            run=library_commands.drop,
             complete=partial(_complete_names, "/drop"),
         ),
         SlashCommand(
             name="/pin",
             arguments="ID",
             description="keep an attachment or a message in full",
-            run=library.pin,
+            run=library_commands.pin,
             complete=partial(_complete_names, "/pin"),
         ),
         SlashCommand(
             name="/unpin",
             arguments="ID",
             description="allow a pinned item to be shortened again",
-            run=library.unpin,
+            run=library_commands.unpin,
             complete=partial(_complete_names, "/unpin"),
         ),
         SlashCommand(
             name="/refresh",
             arguments="[NAME]",
             description="read an attachment again, or all",
-            run=library.refresh,
+            run=library_commands.refresh,
             complete=partial(_complete_names, "/refresh"),
         ),
-        SlashCommand(name="/show", description="list the attachments and their tokens", run=library.show_library),
+        SlashCommand(
+            name="/show", description="list the attachments and their tokens", run=library_commands.show_library
+        ),
         SlashCommand(
             name="/preview",
             arguments="[TEXT]",
@@ -249,10 +244,10 @@ SLASH_COMMANDS = {
             name="/compact",
             arguments="[SHARE] [from ID] [to ID]",
             description="shorten the prompt to a share of the context window",
-            run=compacting.compact_conversation,
-            complete=compacting.complete_compact_range,
+            run=conversation_commands.compact_conversation,
+            complete=conversation_commands.complete_compact_range,
         ),
-        SlashCommand(name="/undo", description="undo the last compaction", run=compacting.undo_compaction),
+        SlashCommand(name="/undo", description="undo the last compaction", run=conversation_commands.undo_compaction),
         SlashCommand(
             name="/recall",
             arguments="WORDS",
@@ -263,29 +258,29 @@ SLASH_COMMANDS = {
             name="/rules",
             arguments="[DO [TEXT]]",
             description="list the rules, or add or remove one",
-            run=ruling.run_rules_command,
-            complete=ruling.complete_rules_action,
+            run=setting_commands.run_rules_command,
+            complete=setting_commands.complete_rules_action,
         ),
         SlashCommand(
             name="/memory",
             arguments="[DO [TEXT]]",
             description="list the saved facts, or add, remove, edit, keep (a summary) or refresh",
-            run=remembering.run_memory_command,
-            complete=remembering.complete_memory_action,
+            run=library_commands.run_memory_command,
+            complete=library_commands.complete_memory_action,
         ),
         SlashCommand(
             name="/stage",
             arguments="[DO [TEXT]]",
             description="show the stages, or data, submit, approve, rewind, export, new",
-            run=staging.run_stage_action,
-            complete=staging.complete_stage_action,
+            run=conversation_commands.run_stage_action,
+            complete=conversation_commands.complete_stage_action,
         ),
         SlashCommand(
             name="/tools",
             arguments="[refresh]",
             description="list the tools of the model, or load them again",
-            run=equipping.show_tools,
-            complete=equipping.complete_tools_action,
+            run=setting_commands.show_tools,
+            complete=setting_commands.complete_tools_action,
         ),
         SlashCommand(name="/ledger", description="show cost and cache hits of each turn", run=_print_ledger),
         SlashCommand(
@@ -302,7 +297,7 @@ SLASH_COMMANDS = {
         SlashCommand(
             name="/resume",
             description="continue an unanswered question or a cut answer",
-            run=running.resume_question,
+            run=conversation_commands.resume_question,
             calls_model=True,
         ),
         SlashCommand(
@@ -311,7 +306,7 @@ SLASH_COMMANDS = {
             description="answer a question again",
             run=_regenerate_answer,
             calls_model=True,
-            complete=conversations.complete_question,
+            complete=conversation_commands.complete_question,
         ),
         SlashCommand(
             name="/edit",
@@ -319,14 +314,14 @@ SLASH_COMMANDS = {
             description="edit a question and answer it again",
             run=_edit_question,
             calls_model=True,
-            complete=conversations.complete_question,
+            complete=conversation_commands.complete_question,
         ),
         SlashCommand(
             name="/delete",
             arguments="ID",
             description="continue without a message",
             run=_delete_message,
-            complete=conversations.complete_message,
+            complete=conversation_commands.complete_message,
         ),
         SlashCommand(name="/branches", description="list the branches; * marks the active one", run=_print_branches),
         SlashCommand(
@@ -334,51 +329,53 @@ SLASH_COMMANDS = {
             arguments="ID",
             description="continue from another branch or message",
             run=_switch_branch,
-            complete=conversations.complete_branch,
+            complete=conversation_commands.complete_branch,
         ),
         SlashCommand(
             name="/model",
             arguments="[NAME]",
             description="show or change the model",
-            run=conversations.show_or_set_model,
-            complete=conversations.complete_model,
+            run=conversation_commands.show_or_set_model,
+            complete=conversation_commands.complete_model,
         ),
         SlashCommand(
             name="/runner",
             arguments="[NAME]",
             description="list the runners, or choose one",
-            run=running.list_or_set_runner,
-            complete=running.complete_runner,
+            run=conversation_commands.list_or_set_runner,
+            complete=conversation_commands.complete_runner,
         ),
         SlashCommand(
             name="/new",
             arguments="[NAME]",
             description="start another conversation; this one is saved",
-            run=conversations.start_conversation,
+            run=conversation_commands.start_conversation,
         ),
         SlashCommand(
             name="/chats",
             arguments="[NAME|TITLE]",
             description="list the conversations, or continue one",
-            run=conversations.list_or_switch_chats,
-            complete=conversations.complete_chat,
+            run=conversation_commands.list_or_switch_chats,
+            complete=conversation_commands.complete_chat,
         ),
         SlashCommand(
             name="/rename",
             arguments="TITLE",
             description="change the title of this conversation",
-            run=conversations.rename_conversation,
-            complete=conversations.complete_title,
+            run=conversation_commands.rename_conversation,
+            complete=conversation_commands.complete_title,
         ),
         SlashCommand(
             name="/save",
             arguments="[PATH]",
             description="save this conversation to a folder, a .md or a .json file",
-            run=conversations.save_conversation,
-            complete=conversations.complete_local_path,
+            run=conversation_commands.save_conversation,
+            complete=conversation_commands.complete_local_path,
         ),
         SlashCommand(
-            name="/copy", description="copy the last answer to the clipboard", run=conversations.copy_last_answer
+            name="/copy",
+            description="copy the last answer to the clipboard",
+            run=conversation_commands.copy_last_answer,
         ),
         SlashCommand(name="/help", description="show this help", run=_print_help),
         SlashCommand(name="/quit", description="leave; the conversation is saved", run=_exit_chat),

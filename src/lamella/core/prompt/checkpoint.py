@@ -28,7 +28,7 @@ from lamella.core.log.events.artifact import (
 )
 from lamella.core.log.turn import ArtifactForm, TurnSettings
 from lamella.core.messages import Message, Role, TextsById
-from lamella.core.messages import load_texts as load_texts_of
+from lamella.core.messages import load_texts as load_message_texts
 from lamella.core.prompt.layers.digest import digest_messages, with_texts, without_texts
 from lamella.core.prompt.layers.history import HistoryTurn, SharedSequence, make_plain_turns
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, make_placed_artifact
@@ -432,7 +432,7 @@ class StateCheckpoint:
             turns = decode_history(talk, message_ids[:end], texts[:end], pieces=pieces)
             digest = with_texts(
                 state.history.digest,
-                lambda messages: load_texts_of(
+                lambda messages: load_message_texts(
                     [one.id for one in messages], [texts[one.number - 1] for one in messages]
                 ),
             )
