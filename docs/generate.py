@@ -553,6 +553,13 @@ def stream_events() -> str:
     return table(("event", "body"), ((_code(name), _code(body.__name__)) for name, body in EVENTS.items()))
 
 
+def change_events() -> str:
+    """Return the events of the stream of changes with their bodies."""
+    from lamella.schemas.changes import CHANGE_EVENTS
+
+    return table(("event", "body"), ((_code(name), _code(body.__name__)) for name, body in CHANGE_EVENTS.items()))
+
+
 # JSON output.
 
 _SCHEMA_MODULES = (
@@ -567,6 +574,9 @@ _SCHEMA_MODULES = (
     "compaction",
     "code",
     "workflows",
+    "strata",
+    "session",
+    "changes",
 )
 
 

@@ -58,6 +58,14 @@ class Recording:
         self.kept.setdefault(address, kept)
         return kept["answer"]
 
+    def listen(self, address: str) -> None:
+        """The first event of a stream that has no end."""
+        method, path = address.split(" ")
+        with self._client.stream(method, path) as answer:
+            lines = iter(answer.iter_lines())
+            text = "".join(f"{line}\n" for line in iter(lines.__next__, "")) + "\n"
+        self.kept[address] = {"status": answer.status_code, "type": "text/event-stream", "answer": text}
+
 
 def _read(answer: httpx2.Response) -> object:
     return answer.json() if answer.headers["content-type"].startswith("application/json") else answer.text
@@ -79,6 +87,7 @@ def record() -> dict[str, Body]:
         recording = Recording(server)
         for part in (_ask, _attach, _look, _compact, _work, _administer, _use_compat, _end):
             part(recording.call)
+        recording.listen("GET /v1/events")
     return {address: _settle(address, kept) for address, kept in sorted(recording.kept.items())}
 
 

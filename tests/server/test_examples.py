@@ -14,6 +14,7 @@ from tests.server.running import read_events, running
 from lamella import ToolCall
 from lamella.core.messages import Usage
 from lamella.schemas.answers import EVENTS
+from lamella.schemas.changes import CHANGE_EVENTS
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 Operation = tuple[str, dict[str, Any]]
@@ -99,8 +100,8 @@ def test_every_example_event_matches_its_body_type_exactly(description: dict[str
     ]
     events = [event for stream in streams for event in read_events(iter(stream.splitlines()))]
     for event in events:
-        check_body(EVENTS[event.name], event.data)
-    assert {"delta", "usage", "done"} <= {event.name for event in events}
+        check_body({**EVENTS, **CHANGE_EVENTS}[event.name], event.data)
+    assert {"delta", "usage", "done", "ready"} <= {event.name for event in events}
 
 
 def test_every_event_of_a_stream_is_as_described(description: dict[str, Any]) -> None:

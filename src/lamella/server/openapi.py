@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from lamella.schemas.answers import EVENTS
 from lamella.schemas.body import ErrorJson
+from lamella.schemas.changes import CHANGE_EVENTS
 
 API_DESCRIPTION = (
     "The context engine for LLM chat over HTTP. Every error has one shape; streams are server-sent events."
@@ -129,6 +130,9 @@ CHUNK_STREAM_DOCS: dict[str, object] = {
 EVENT_STREAM_DOCS: dict[str, object] = {
     "text/event-stream": {"itemSchema": {"oneOf": [_event_schema(name, body) for name, body in EVENTS.items()]}}
 }
+CHANGE_STREAM_DOCS: dict[str, object] = {
+    "text/event-stream": {"itemSchema": {"oneOf": [_event_schema(name, body) for name, body in CHANGE_EVENTS.items()]}}
+}
 
 
 # The document.
@@ -141,7 +145,7 @@ def build_openapi(app: FastAPI) -> dict[str, Any]:
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         schemas.pop("HTTPValidationError", None)
         schemas.pop("ValidationError", None)
-        schemas |= build_body_schemas([*_BODIES.values(), *EVENTS.values()])
+        schemas |= build_body_schemas([*_BODIES.values(), *EVENTS.values(), *CHANGE_EVENTS.values()])
         document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"token": []}, {}]
         _complete_operations(document["paths"])

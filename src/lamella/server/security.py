@@ -118,6 +118,15 @@ def authenticate(headers: Headers, state: ServerState) -> Caller:
     return Caller(name=session.token.name, owner=session.token.owner, scope=session.token.scope)
 
 
+def is_still_let_in(headers: Headers, state: ServerState) -> bool:
+    """Return whether a request would be let in now: its token may have been removed, or its session ended."""
+    try:
+        authenticate(headers, state)
+    except NotAuthenticatedError:
+        return False
+    return True
+
+
 # Host names and origins.
 
 _HOST_HINT = "Whoever runs the server lists its names as `hosts` in the setting `serve`."
@@ -240,6 +249,7 @@ class RequestGuard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        is_write = scope["method"] not in _SAFE_METHODS
         answer = _ObservedResponse(
             send,
             Headers(scope=scope),
@@ -255,7 +265,11 @@ class RequestGuard:
             rules = self._state.settings
             body = await read_limited_body(receive, max_bytes=rules.body_bytes, seconds=rules.body_seconds)
             scope["lamella.caller"] = caller
+            # Once a write is answered, other pages see it at once: the question of a turn, and at the end its answer.
+            answer.on_start = self._state.hub.wake if is_write else None
             await self._app(scope, body, answer.send)
+            if is_write:
+                self._state.hub.wake()
         except Exception as error:
             # Once the response has started, its status cannot change any more.
             if answer.status:
@@ -321,11 +335,14 @@ class _ObservedResponse:
         self._allowed_origin = allowed_origin
         # The start of a response that waits for its body, because that may be compressed.
         self._start: Message | None = None
+        self.on_start: Callable[[], None] | None = None
         self.status = 0
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
+            if self.on_start is not None:
+                self.on_start()
             headers = MutableHeaders(scope=message)
             for name, value in SECURITY_HEADERS.items():
                 headers.setdefault(name, value)
@@ -391,6 +408,13 @@ class TimeLimitedConnection(H11Protocol):
         )
         self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
         self.transport.close()
+
+    def shutdown(self) -> None:
+        super().shutdown()
+        # A stream without an end would hold up the shutdown until its time limit.
+        scope: Scope = dict(self.scope or {})
+        if "lamella.on_shutdown" in scope:
+            scope["lamella.on_shutdown"]()
 
     def pause_writing(self) -> None:
         super().pause_writing()

@@ -23,6 +23,7 @@ from lamella.conversation.runs import RunRegistry
 from lamella.errors import UsageError
 from lamella.ports import ModelProvider
 from lamella.server.app import make_app
+from lamella.server.live import ChangeHub
 from lamella.server.observability import send_traces
 from lamella.server.security import TimeLimitedConfig
 from lamella.server.sessions import SessionSigner, make_session_key
@@ -84,6 +85,7 @@ def open_server_state(
         runs=runs,
         needs_token=needs_token(rules),
         hosts=tuple(list_allowed_hosts(rules)),
+        hub=ChangeHub(suite.backend.store, suite.pool.workers),
         sessions=SessionSigner(options.session_key),
     )
 

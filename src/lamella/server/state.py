@@ -19,6 +19,7 @@ from lamella.conversation.engine import Engine
 from lamella.conversation.runs import RunRegistry
 from lamella.errors import NotFoundError, PermissionDeniedError
 from lamella.providers.registry import strip_provider
+from lamella.server.live import ChangeHub
 from lamella.server.observability import ServerMetrics
 from lamella.server.sessions import SessionSigner
 from lamella.wiring import AccessScope, AccessTokenFile, EnginePool, HttpServerSettings
@@ -52,6 +53,7 @@ class ServerState:
     runs: RunRegistry
     needs_token: bool
     hosts: tuple[str, ...]
+    hub: ChangeHub
     sessions: SessionSigner = field(default_factory=SessionSigner)
     metrics: ServerMetrics = field(default_factory=ServerMetrics)
     is_ready: bool = True

@@ -72,15 +72,15 @@ class OwnedStore:
 
     def list_conversations(self) -> Sequence[ConversationSummary]:
         """Return the conversations of this owner, including tombstones, by the names that the owner uses."""
-        return [own for one in self._store.list_conversations() if (own := self._with_own_name(one)) is not None]
+        return [own for one in self._store.list_conversations() if (own := self.find_own(one)) is not None]
 
     def find_conversation(self, name: str) -> ConversationSummary | None:
         named = self._store.find_conversation(self._name_prefix + name)
         # The store falls back to keys, so the name is compared: another conversation may have it as its key.
         if named is not None and named.name == self._name_prefix + name:
-            return self._with_own_name(named)
+            return self.find_own(named)
         keyed = self._store.find_conversation(name)
-        return self._with_own_name(keyed) if keyed is not None and keyed.conversation == name else None
+        return self.find_own(keyed) if keyed is not None and keyed.conversation == name else None
 
     def erase_conversation(self, conversation_key: str, *, at: str) -> None:
         self._check_own_key(conversation_key)
@@ -119,7 +119,7 @@ class OwnedStore:
     def close(self) -> None:
         """Do nothing: the store is shared, and the code that opened it closes it."""
 
-    def _with_own_name(self, summary: ConversationSummary) -> ConversationSummary | None:
+    def find_own(self, summary: ConversationSummary) -> ConversationSummary | None:
         """Return a conversation with the name that its owner uses, or None if it belongs to another owner."""
         if not summary.name.startswith(self._name_prefix):
             return None
@@ -135,7 +135,7 @@ class OwnedStore:
             # A key that no conversation has is allowed, so that one can be created. It is not remembered,
             # because another owner may create it first.
             return not any(one.conversation == conversation_key for one in self._conversations_of_others(found))
-        return self._with_own_name(found) is not None
+        return self.find_own(found) is not None
 
     def _conversations_of_others(self, found: ConversationSummary | None) -> Sequence[ConversationSummary]:
         """Return the conversations of other owners if ``found`` has the wanted key as its name; usually nothing.

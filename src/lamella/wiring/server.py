@@ -17,7 +17,7 @@ from lamella.conversation.engine import Engine
 from lamella.conversation.provider_pool import ProviderPool, RestrictedProviderPool
 from lamella.core.values import replace
 from lamella.errors import NotAvailableError, SettingError
-from lamella.ports import ModelProvider, Store
+from lamella.ports import ConversationSummary, ModelProvider, Store
 from lamella.providers.open_provider import DEMO_MODEL
 from lamella.runners.registry import RUNNERS
 from lamella.settings.loading import user_folder_path
@@ -89,6 +89,10 @@ class EnginePool:
         """Return the provider of a model, which is opened once; callers that are not trusted need an allowed model."""
         pool = self._pool if trusted else self._restricted_pool
         return pool.send_context_for(model, max_answer_tokens=1).provider
+
+    def find_own(self, owner: str, listed: ConversationSummary) -> ConversationSummary | None:
+        """Return a conversation as its owner sees it, or None if it is not theirs; the operator sees every one."""
+        return OwnedStore(self.backend.store, owner).find_own(listed) if owner else listed
 
     def open_files(self) -> "AttachmentResolver | None":
         """Return the resolver for notes as users name them, or None without a vault.

@@ -1,0 +1,117 @@
+"""Live updates: changes of conversations, sent to every page that is open.
+
+``ChangeHub`` polls the store while somebody listens, so changes by other processes arrive as well, and at once after a
+write of this process. Each listener gets the changes of its owner.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from time import perf_counter
+
+from lamella.conversation.changes import ChangeFeed, ConversationChange
+from lamella.conversation.threads import Workers
+from lamella.errors import ServerUnavailableError
+from lamella.ports import ConversationSummary, Store
+
+POLL_SECONDS = 1.0
+# Polling a very long list takes at most this share of the time.
+_MAX_POLLING_SHARE = 0.05
+_MAX_LISTENERS = 1_000
+# A client that reads slower than this loses single changes, and is told to read everything again.
+_MAX_WAITING_CHANGES = 500
+
+FindOwn = Callable[[ConversationSummary], ConversationSummary | None]
+
+
+class _Listener:
+    """One open page: the changes that wait to be sent to it."""
+
+    def __init__(self, find_own: FindOwn) -> None:
+        self._find_own = find_own
+        self.changes: asyncio.Queue[ConversationChange | None] = asyncio.Queue()
+
+    def add(self, change: ConversationChange) -> None:
+        """Add a change if it is of a conversation of this listener."""
+        own = self._find_own(change.conversation)
+        if own is None:
+            return
+        if self.changes.qsize() >= _MAX_WAITING_CHANGES:
+            while not self.changes.empty():
+                self.changes.get_nowait()
+            self.changes.put_nowait(None)
+            return
+        self.changes.put_nowait(
+            ConversationChange(kind=change.kind, conversation=own, message=change.message, reply=change.reply)
+        )
+
+
+class ChangeHub:
+    """Sends the changes of a store to all listeners of this process."""
+
+    def __init__(self, store: Store, workers: Workers) -> None:
+        self._store = store
+        self._workers = workers
+        self._listeners: set[_Listener] = set()
+        self._wake = asyncio.Event()
+        self._closed = False
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """Look for changes now; this process has just written some."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """End all listening, because the server stops."""
+        self._closed = True
+        self._wake.set()
+        for listener in self._listeners:
+            listener.changes.put_nowait(None)
+
+    async def listen(self, find_own: FindOwn) -> AsyncGenerator[ConversationChange | None, None]:
+        """Yield changes as they happen; None means that everything may have changed, as at the start.
+
+        ``find_own`` returns a conversation as the listener sees it, or None if it may not see it.
+        """
+        if len(self._listeners) >= _MAX_LISTENERS:
+            raise ServerUnavailableError("Too many pages listen for changes.", hint="Close some, or try again later.")
+        listener = _Listener(find_own)
+        self._listeners.add(listener)
+        if self._task is None:
+            started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._task = asyncio.create_task(self._poll(started))
+            await started
+        try:
+            yield None
+            while not self._closed:
+                change = await listener.changes.get()
+                if not self._closed:
+                    yield change
+        finally:
+            self._listeners.discard(listener)
+            if not self._listeners and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    async def _poll(self, started: asyncio.Future[None]) -> None:
+        feed = ChangeFeed(self._store)
+        while True:
+            self._wake.clear()
+            begun = perf_counter()
+            try:
+                changes = await self._workers.run(feed.poll)
+            except Exception as error:  # noqa: BLE001 - the store may be unavailable for a while
+                if not started.done():
+                    started.set_exception(error)
+                    return
+                changes = []
+            if not started.done():
+                started.set_result(None)
+            for change in changes:
+                for listener in self._listeners:
+                    listener.add(change)
+            pause = max(POLL_SECONDS, (perf_counter() - begun) / _MAX_POLLING_SHARE)
+            try:
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
