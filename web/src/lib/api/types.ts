@@ -104,6 +104,11 @@ export interface AttachedBody {
   fresh?: boolean | null;
 }
 
+/** The attachments of a conversation changed between two turns. */
+export interface AttachmentsEventJson {
+  conversation: string;
+}
+
 /** A branch by its last message. */
 export interface BranchJson {
   branch: string;
@@ -163,6 +168,8 @@ export interface CallTimingJson {
   build: number | null;
   first: number | null;
   total: number | null;
+  /** Parts of `build`; phases of no measurable time are left out. */
+  phases: Record<string, number>;
 }
 
 /** The number of texts still in the prompt, recallable, and gone. */
@@ -269,6 +276,18 @@ export interface CompletionChoiceJson {
   finish_reason: string | null;
 }
 
+/** A conversation in the list changed. */
+export interface ConversationEventJson {
+  /** Key of the conversation. */
+  conversation: string;
+  name: string;
+  title: string;
+  change: "changed" | "created" | "erased";
+  /** RFC 3339, UTC. */
+  updated: string;
+  events: number;
+}
+
 /** A conversation: the turns of a branch, all branches, and the running turn. */
 export interface ConversationJson {
   /** Version of the format. */
@@ -280,6 +299,8 @@ export interface ConversationJson {
   head: string;
   branches: Array<BranchJson>;
   running: RunInProgressJson | null;
+  /** Number of turns of the branch. */
+  count: number;
   turns: Array<TurnWithRoundsJson>;
   compactions: Array<CompactionMarkerJson>;
 }
@@ -702,6 +723,8 @@ export interface MessageHitJson {
   message: string;
   role: string;
   excerpt: string;
+  /** Number of the turn; null on a branch that is not active. */
+  turn: number | null;
 }
 
 /** Messages that contain the words. */
@@ -720,6 +743,14 @@ export interface MessagesRequest {
   model?: string;
   stream?: boolean;
   lamella?: LamellaOptions;
+}
+
+/** The prefix cache of a model. */
+export interface ModelCacheJson {
+  /** Tokens of the shortest prefix that it keeps. */
+  minimum: number;
+  /** Seconds until an entry expires; null if it does not. */
+  lifetime: number | null;
 }
 
 /** One call to a model; unknown values are null. */
@@ -757,6 +788,17 @@ export interface ModelJson {
   owned_by: string;
   /** Whether new conversations use it. */
   usual: boolean;
+  /** Tokens of its context window; null if unknown. */
+  window: number | null;
+  /** Today's; null if unknown. */
+  prices: ModelPricesJson | null;
+  /** Whether it accepts pictures; null if unknown. */
+  images: boolean | null;
+  /** Whether it calls tools; null if unknown. */
+  tools: boolean | null;
+  /** Whether it runs in the server's process. */
+  local: boolean;
+  cache: ModelCacheJson;
 }
 
 /** Models that every caller may name. */
@@ -768,6 +810,17 @@ export interface ModelListJson {
   has_more: boolean;
   first_id: string | null;
   last_id: string | null;
+}
+
+/** Prices per million tokens. */
+export interface ModelPricesJson {
+  currency: "USD";
+  input: string;
+  /** Input that the cache serves. */
+  cached: string;
+  /** Input that the cache stores. */
+  cache_write: string;
+  output: string;
 }
 
 /** Artifacts by id; for pins also messages. */
@@ -965,7 +1018,8 @@ export interface ProgressJson {
   /** Key of the conversation, which never changes. */
   conversation: string;
   name: string;
-  workflow: string;
+  /** Null if the conversation has no workflow; only over HTTP. */
+  workflow: string | null;
   title: string;
   /** Id of the current stage; null when all are approved. */
   current: string | null;
@@ -1023,26 +1077,50 @@ export interface RankedFileJson {
   parts?: Record<string, number>;
 }
 
-/** A message or an attachment in its original text. */
-export interface RecallHitJson {
-  place: string;
-  /** When it was written. */
-  at: string | null;
-  role: string;
-  id: string;
-  /** The message that it is or came with. */
-  message: string | null;
-  title: string;
-  score: number;
-  excerpt: string;
-  text: string;
+/** Changes are reported from now on; whatever was read before may be out of date. */
+export interface ReadyEventJson {
+  /** Version of the format. */
+  lamella: 1;
 }
 
-/** Texts that left the prompt and match the query, best first. */
+/** A message, an attachment or a tool result: its whole text, or the sentences that fit the query best. */
+export interface RecallHitJson {
+  text: string;
+  role: string;
+  /** The turn that it came with. */
+  turn: number;
+  /** When it was written. */
+  at: string | null;
+  /** The message that it is or came with. */
+  message: string | null;
+  id: string;
+  title: string;
+  place: string;
+  score: number;
+  excerpt: string;
+  /** Whether `text` is the whole original. */
+  whole: boolean;
+  /** The length of the original. */
+  characters: number;
+  /** The message before it, if there was room for it. */
+  before: RecalledMessageJson | null;
+  /** The message after it, if there was room for it. */
+  after: RecalledMessageJson | null;
+}
+
+/** Texts that left the prompt and match the query, best first; none if nothing fits. */
 export interface RecallJson {
   conversation: string;
   query: string;
-  found: Array<RecallHitJson>;
+  hits: Array<RecallHitJson>;
+}
+
+/** A message next to a hit. */
+export interface RecalledMessageJson {
+  role: string;
+  turn: number;
+  message: string;
+  text: string;
 }
 
 /** The receipt of a compaction: what it removed, step by step. */
@@ -1114,6 +1192,24 @@ export interface ReplyJson {
   text: string;
   /** Why the answer is cut: `stopped`, `interrupted`, `broken`, or null. Resume continues it. */
   cut: string | null;
+  /** Why the model stopped: `end`, `length`, `tools`, `sequence`, `refused`, `window`, `paused`, `circles` (it repeated itself), `other`, or as `cut`. Null if no model call is recorded. */
+  stop: string | null;
+  /** Null if no model call is recorded. */
+  model: string | null;
+  tokens: ReplyTokensJson | null;
+  /** Of all calls of the answer; null if the price is unknown. */
+  cost: string | null;
+  /** All messages in this place, itself included; only if there are several. */
+  siblings?: Array<SiblingJson>;
+}
+
+/** The tokens that the provider reported for all calls of an answer; null if it did not report them. */
+export interface ReplyTokensJson {
+  /** With those that came from a cache. */
+  input: number | null;
+  /** The part of the input that came from a cache. */
+  cached: number | null;
+  output: number | null;
 }
 
 /** Whether a request derived from the log is the one that was sent. */
@@ -1343,6 +1439,13 @@ export interface SettingsBody {
   settings: Record<string, JsonValue>;
 }
 
+/** A message that stands in the same place as another one, on a branch of its own. */
+export interface SiblingJson {
+  message: string;
+  /** The last message of its newest branch, to switch to. */
+  head: string;
+}
+
 /** A step that was skipped, and why. */
 export interface SkippedStepJson {
   name: string;
@@ -1401,7 +1504,8 @@ export interface StageDataJson {
   /** Key of the conversation, which never changes. */
   conversation: string;
   name: string;
-  workflow: string;
+  /** Null if the conversation has no workflow; only over HTTP. */
+  workflow: string | null;
   title: string;
   /** Id of the current stage; null when all are approved. */
   current: string | null;
@@ -1639,6 +1743,16 @@ export interface TurnEstimateJson {
   warnings: Array<string>;
 }
 
+/** A turn began or ended. */
+export interface TurnEventJson {
+  conversation: string;
+  /** Id of the question. */
+  message: string | null;
+  /** Id of the answer, once the turn has ended. */
+  reply: string | null;
+  state: "begun" | "ended";
+}
+
 /** A question, the ids of its attachments, and its reply or null. */
 export interface TurnJson {
   message: string;
@@ -1719,7 +1833,7 @@ export interface TurnStrataJson {
   pieces: Array<PieceJson>;
 }
 
-/** A turn with its tool rounds and sources. */
+/** A turn with its number, tool rounds and sources. */
 export interface TurnWithRoundsJson {
   message: string;
   /** RFC 3339, UTC. */
@@ -1727,6 +1841,10 @@ export interface TurnWithRoundsJson {
   text: string;
   attached: Array<string>;
   reply: ReplyJson | null;
+  /** Number of the turn, from 1. */
+  turn: number;
+  /** All messages in this place, itself included; only if there are several. */
+  siblings?: Array<SiblingJson>;
   rounds: Array<ToolRoundJson>;
   sources: Array<CitedSourceJson>;
 }
