@@ -1,8 +1,8 @@
 """Packages under test: which there are, which tests are theirs, and how many of their mutants survive."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
@@ -112,7 +112,7 @@ def score_package(project: Project, package: str, other_tests: OtherTests, *, si
         return PackageScore(name=package, outcomes=())
     with (
         ThreadPoolExecutor(max_workers=1) as measuring,
-        TemporaryDirectory(prefix="mutation-") as folder,
+        _open_folder() as folder,
         _SourceCopies(project, Path(folder), count=min(PROCESSES, len(mutants))) as copies,
     ):
         own_suite = copies.borrow(lambda copy: copy.measure(own))
@@ -136,10 +136,18 @@ def score_sample(
         return copy.test_mutant(mutant, own=own_tests.measure(copy, package), others=lambda: None)
 
     with (
-        TemporaryDirectory(prefix="mutation-") as folder,
+        _open_folder() as folder,
         _SourceCopies(project, Path(folder), count=min(PROCESSES, len(mutants))) as copies,
     ):
         return PackageScore(name=f"seed {seed}", outcomes=copies.test_all(mutants, test_mutant))
+
+
+@contextmanager
+def _open_folder() -> Iterator[str]:
+    """Yield a temporary folder that tests can read as another user, as they do to test files without permissions."""
+    with TemporaryDirectory(prefix="mutation-") as folder:
+        Path(folder).chmod(0o755)
+        yield folder
 
 
 class _SourceCopies:

@@ -481,6 +481,7 @@ class ConversationLog:
             path=names,
             receipts=read_receipts(since, contents) if since else (),
             find_time=find_time,
+            undone_results=compactions.undone_results,
             checkpoint=None
             if state is None
             else (

@@ -9,6 +9,7 @@ from copy import copy
 from datetime import UTC, datetime
 
 from lamella.core.budget import Tokenizer
+from lamella.core.log.compactions import results_cleared_by
 from lamella.core.log.receipts import CompactionReceipt, first_voided_index
 from lamella.core.log.turn import Turn, TurnBatch, expand_batches
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput, ToolRound, Usage
@@ -25,7 +26,8 @@ class BranchHistory:
     Only the last turn ever changes, so ``turns`` contains only the turns that were added here and the last earlier one.
     ``turn_count`` counts all turns. ``checkpoint`` is a state with a function that loads the turns before it. The
     history then starts from that state, and the function runs only if the early turns are needed. ``message_time``
-    looks up when a stored message was written.
+    looks up when a stored message was written. ``undone_results`` are tool results that were cleared until the user
+    undid it; they are not cleared again.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class BranchHistory:
         receipts: Iterable[CompactionReceipt] = (),
         find_time: Callable[[str], str | None] | None = None,
         checkpoint: tuple[PromptState, Callable[[], Iterable[Turn | TurnBatch]]] | None = None,
+        undone_results: frozenset[str] = frozenset(),
     ) -> None:
         self._checkpoint = checkpoint
         self._early_turns: list[Turn | TurnBatch] | None = None
@@ -53,6 +56,7 @@ class BranchHistory:
             self.turns.append(last if isinstance(last, Turn) else last.get_last_turn())
         self.message_ids = list(path)
         self.receipts = tuple(receipts)
+        self.undone_results = undone_results
         self._find_time = find_time
         self._times: dict[str, datetime] = {}
 
@@ -132,6 +136,7 @@ class BranchHistory:
 
     def without_compactions(self, voided: Iterable[CompactionReceipt]) -> "BranchHistory":
         """Return a copy of this history in which these compactions never happened."""
+        voided = tuple(voided)
         gone = {receipt.id for receipt in voided}
         # Without anything to remove, a copy of the lists is enough and the early turns need not be loaded.
         if not gone:
@@ -144,7 +149,10 @@ class BranchHistory:
             return past
         turns = [_without_receipts(part, gone) if isinstance(part, Turn) else part for part in self._list_parts()]
         receipts = [receipt for receipt in self.receipts if receipt.id not in gone]
-        past = BranchHistory(turns, path=self.message_ids, receipts=receipts, find_time=self._find_time)
+        undone = self.undone_results.union(*[results_cleared_by(receipt) for receipt in voided])
+        past = BranchHistory(
+            turns, path=self.message_ids, receipts=receipts, find_time=self._find_time, undone_results=undone
+        )
         past._times = self._times
         return past
 

@@ -31,11 +31,12 @@ from lamella.conversation.turn import BuiltTurn, ModelAnswer, RecallOffer, TurnR
 from lamella.conversation.turn_reader import read_turn
 from lamella.conversation.validation import check_time_zone
 from lamella.core.budget import Tokenizer, exceeds_share
+from lamella.core.compaction.clearing import plan_clearing
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.ledger.entry import LedgerEntry
 from lamella.core.log.call import ModelCall
 from lamella.core.log.receipts import CompactionReceipt
-from lamella.core.log.turn import HistoryRewrite, Turn, TurnSettings
+from lamella.core.log.turn import HistoryRewrite, LayoutMode, Turn, TurnSettings
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
 from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_prompt
 from lamella.core.prompt.envelope import Envelope, is_shortened, make_envelope, make_fingerprint
@@ -194,6 +195,7 @@ class PromptBuilder:
             return self.ask(apply_pending_system(turn_request), at=at, rewritten=rewritten)
         if isinstance(turn_request, TurnRequest) and turn_request.recall_offer is not None:
             turn, opened = self._with_recall_tool(turn_request.recall_offer, settled, turn, opened, settings)
+        turn, opened = self._clear_unused_results(settled, turn, opened, settings)
         receipt = turn.receipts[-1] if turn.receipts else None
         with measure_phase("render"):
             envelope = build_checked_request(
@@ -226,17 +228,41 @@ class PromptBuilder:
     ) -> tuple[Turn, PromptState]:
         """Return the turn with the recall tool and the state after it, if something was left out of the request.
 
+        In layout ``auto`` a request with other tools always has it. It would change every byte to add it later, once
+        tool results are cleared.
+
         The turn is not fitted again, since that may ask a model for a second summary. A request that is too long with
         the tool does not get it.
         """
         prompt = pending_prompt(opened)
-        if not offer.applies_to(prompt.tools) or not is_shortened(prompt):
+        clears = bool(prompt.tools) and prompt.turn_settings.layout is LayoutMode.AUTO
+        if not offer.applies_to(prompt.tools) or not (clears or is_shortened(prompt)):
             return turn, opened
         equipped = replace(turn, tools=(*prompt.tools, offer.definition))
         result = advance(settled, equipped, settings.plan_layout, tokenizer=settings.tokenizer)
         if exceeds_share(pending_prompt(result).total, settings.budget.hard, settings.budget):
             return turn, opened
         return equipped, result
+
+    def _clear_unused_results(
+        self, state: PromptState, turn: Turn, opened: PromptState, settings: PromptSettings
+    ) -> tuple[Turn, PromptState]:
+        """Return the turn with tool results cleared that are not worth reading again, and the state after it.
+
+        ``state`` is the state before the turn. A turn that was just compacted stays as it is.
+        """
+        if turn.receipts:
+            return turn, opened
+        planned = plan_clearing(
+            state,
+            turn,
+            opened,
+            self.usage_tracker.get_pricing(pending_prompt(opened).model).profile,
+            tokenizer=settings.tokenizer,
+            plan_layout=settings.plan_layout,
+            kept_ids=self._history.undone_results,
+        )
+        return (turn, opened) if planned is None else (replace(turn, receipts=(planned[0],)), planned[1])
 
     def _prepare(
         self,
@@ -382,6 +408,7 @@ class PromptBuilder:
         turn = self._history.turns[-1]
         before, asked = self._resolve_state(turn.turn_settings), replace(turn, receipts=())
         fitted, opened = self._fitter.fit(before, asked, self._prompt_settings, path=self._history.message_ids[:-1])
+        fitted, opened = self._clear_unused_results(before, fitted, opened, self._prompt_settings)
         receipt = fitted.receipts[-1] if fitted.receipts else None
         return self._record_pending_turn(
             replace(fitted, receipts=(*turn.receipts, *fitted.receipts)), opened, receipt, at=at

@@ -548,6 +548,8 @@ def apply_planned_layout(state: PromptState, turn: Turn) -> LayoutPlan:
     forced = why_earlier_messages_cannot_stay(state, turn)
     if layout_plan is not None and forced is None and not _was_compacted(state):
         return layout_plan
+    if state.cleared_from is not None and forced is None:
+        return keep_cleared_messages(layout_plan or _KEEP_ALL_PRICED_PLAN, state.cleared_from)
     if state.kept_messages is not None and forced is None:
         return keep_compacted_prefix(state, layout_plan or _KEEP_ALL_PRICED_PLAN)
     why = forced or (fold_reason(turn) if layout_plan is None else None)
@@ -579,7 +581,7 @@ def why_earlier_messages_cannot_stay(state: PromptState, turn: Turn) -> str | No
         return "the layout changed"
     if turn.history_rewrite is not None and not turn.prefix_unchanged:
         return "what was said before was rewritten"
-    if _was_compacted(state) and state.kept_messages is None:
+    if _was_compacted(state) and state.kept_messages is None and state.cleared_from is None:
         return "what was said before was compacted"
     return _find_settings_fold_reason(state, turn)
 
@@ -588,6 +590,23 @@ def keep_compacted_prefix(state: PromptState, layout_plan: LayoutPlan) -> Layout
     """Return a plan that keeps the messages before a compacted range and starts an epoch after them."""
     why = "what was said before was compacted from some message on"
     return replace(_plan_full_fold(layout_plan, why), keep_messages=state.kept_messages, breakpoints=())
+
+
+# Breakpoints that a layout plan may ask for, at most: one is left for the end of the request.
+_MAX_PLANNED_BREAKPOINTS = 3
+
+
+def keep_cleared_messages(layout_plan: LayoutPlan, cleared_from: int) -> LayoutPlan:
+    """Return a plan for a request in which tool results were cleared in place, from message ``cleared_from`` on.
+
+    The plan stays as it is, with one more breakpoint at the end of what the cache can still serve.
+    """
+    last = cleared_from - 1
+    others = [mark for mark in layout_plan.breakpoints if mark != last]
+    # The system message comes first, then breakpoints before the results, since those have an entry already.
+    others.sort(key=lambda mark: (mark > last, mark))
+    marks = tuple(sorted([last, *others[: _MAX_PLANNED_BREAKPOINTS - 1]]))
+    return replace(layout_plan, breakpoints=marks)
 
 
 def _was_compacted(state: PromptState) -> bool:

@@ -12,17 +12,21 @@ from operator import itemgetter
 from msgspec import Struct
 
 from lamella.core.log.events.compaction import CompactionEvent, StageEvent
-from lamella.core.log.receipts import first_voided_index
+from lamella.core.log.receipts import CompactionReceipt, first_voided_index
 from lamella.core.values import replace
 
 NEVER_UNDONE = float("inf")
 
 
 class ActiveCompactions(Struct, frozen=True, kw_only=True):
-    """The active compactions of a branch: by the message asked after them, and those after the last message."""
+    """The active compactions of a branch: by the message asked after them, and those after the last message.
+
+    ``undone_results`` are the tool results that a compaction cleared in place before the user undid it.
+    """
 
     by_next_question: Mapping[str, tuple[CompactionEvent, ...]] = {}
     after_last_message: tuple[CompactionEvent, ...] = ()
+    undone_results: frozenset[str] = frozenset()
 
     @property
     def events(self) -> tuple[CompactionEvent, ...]:
@@ -79,14 +83,16 @@ class CompactionLog(Struct):
         """
         before: dict[str, tuple[CompactionEvent, ...]] = {}
         since: tuple[CompactionEvent, ...] = ()
+        undone: set[str] = set()
         for entry, child in self._iter_compactions_with_next_message(message_numbers):
             if not _is_active(entry, as_of_event):
+                undone.update(results_cleared_by(entry.event) if _is_undone(entry, as_of_event) else ())
                 continue
             if child is None:
                 since = (*since, entry.event)
             else:
                 before[child] = (*before.get(child, ()), entry.event)
-        return ActiveCompactions(by_next_question=before, after_last_message=since)
+        return ActiveCompactions(by_next_question=before, after_last_message=since, undone_results=frozenset(undone))
 
     def _iter_compactions_with_next_message(
         self, message_numbers: Mapping[str, int]
@@ -103,6 +109,16 @@ class CompactionLog(Struct):
                 # A message older than the compaction was not sent with it, unless the compaction was made to send that
                 # message again.
                 yield entry, child
+
+
+def results_cleared_by(compaction: CompactionEvent | CompactionReceipt) -> tuple[str, ...]:
+    """Return the tool results that a compaction cleared in place; none for other compactions."""
+    is_clearing = compaction.in_place if isinstance(compaction, CompactionEvent) else compaction.clears_in_place
+    return compaction.steps[0].removed if is_clearing else ()
+
+
+def _is_undone(entry: _CompactionEntry, as_of_event: int | None) -> bool:
+    return entry.undone_at <= (NEVER_UNDONE if as_of_event is None else as_of_event) and entry.undone_at < NEVER_UNDONE
 
 
 def _is_active(entry: _CompactionEntry, as_of_event: int | None) -> bool:

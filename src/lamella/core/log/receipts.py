@@ -100,6 +100,9 @@ class CompactionReceipt(Struct, frozen=True, kw_only=True):
     - ``soft_target``: the token count down to which user messages were removed; 0 if it is the same as ``target``.
     - ``since_message``: if set, nothing before this message changed. Then nothing was folded and no question was
       removed.
+    - ``clears_in_place``: the compaction only replaces tool results by handles where they are, because reading them has
+      cost as much as removing them. Nothing was folded, and every other message stays as it was sent.
+    - ``why``: an explanation for the user.
     """
 
     id: str
@@ -114,6 +117,8 @@ class CompactionReceipt(Struct, frozen=True, kw_only=True):
     certificate: CompactionCertificate | None = None
     since_message: str = ""
     soft_target: int = 0
+    clears_in_place: bool = False
+    why: str = ""
 
 
 def first_voided_index(receipt_ids: Sequence[str], receipt_id: str | None) -> int | None:

@@ -126,7 +126,13 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
         unlisted_attachments=now.unlisted_attachments,
     )
     opened = replace(
-        opened, head=asked, last_prompt=prompt, waits_for_reply=True, compaction_step=None, kept_messages=None
+        opened,
+        head=asked,
+        last_prompt=prompt,
+        waits_for_reply=True,
+        compaction_step=None,
+        kept_messages=None,
+        cleared_from=None,
     )
     opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
     return opened if turn.reply is None else add_reply(opened, turn.reply, reply_id=turn.reply_id)

@@ -524,6 +524,7 @@ def _encode_body(
             last_prompt=None,
             compaction_step=None,
             kept_messages=None,
+            cleared_from=None,
             history=replace(state.history, turns=SharedSequence(), digest=without_texts(state.history.digest)),
         ),
         tuple(tables.stored_artifacts),

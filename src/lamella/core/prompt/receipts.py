@@ -63,6 +63,8 @@ def apply_receipt(
     state: PromptState, receipt: CompactionReceipt, turn_settings: TurnSettings, *, tokenizer: Tokenizer
 ) -> PromptState:
     """Return the state after a compaction: a new epoch begins, and what the receipt names is removed."""
+    if receipt.clears_in_place:
+        return clear_results(state, receipt.steps[0].removed, tokenizer, tokens_after=receipt.tokens_after)
     now = (
         state_before_range(state, receipt.since_message)
         if receipt.since_message
@@ -72,7 +74,50 @@ def apply_receipt(
         now = apply_step(now, step, tokenizer, chain_version=receipt.chain_version)
     # With ``since`` nothing folded and no question was removed, so all positions are still right.
     now = now if receipt.since_message else recompute_positions(now, turn_settings, tokenizer)
-    return replace(now, last_compacted_total=receipt.tokens_after, compaction_step=_first_changing_step(receipt))
+    return replace(
+        now,
+        last_compacted_total=receipt.tokens_after,
+        compaction_step=_first_changing_step(receipt),
+        cleared_from=None,
+    )
+
+
+def clear_results(
+    state: PromptState, result_ids: Sequence[str], tokenizer: Tokenizer, *, tokens_after: int
+) -> PromptState:
+    """Return the state in which these tool results are handles. Every other byte stays, and nothing folds.
+
+    A new epoch begins at the first of them. If another compaction since the last request folds anyway, it decides what
+    stays.
+    """
+    first = find_message_index(state, result_ids)
+    folds = state.cleared_from is None and (state.compaction_step is not None or state.kept_messages is not None)
+    entries = tuple([one for one in state.cache_history.entries if one.position < first])
+    cleared = _stub_tool_results(state, frozenset(result_ids), tokenizer)
+    return replace(
+        cleared,
+        epoch=state.epoch + 1,
+        last_compacted_total=tokens_after,
+        compaction_step=state.compaction_step or CompactionStepName.TOOL_RESULTS,
+        cleared_from=None if folds else min(first, state.cleared_from or first),
+        cache_history=state.cache_history._replace(entries=entries),
+    )
+
+
+def find_message_index(state: PromptState, result_ids: Collection[str]) -> int:
+    """Return the index of the first message with one of these tool results.
+
+    If no earlier turn has any, they belong to the turn that is asked next, and its question stays as it is.
+    """
+    wanted, history = frozenset(result_ids), state.history
+    first = int(has_system_message(state.system, state.system_library))
+    at = first
+    for turn in history.turns[history.hidden_turns :]:
+        for offset, message in enumerate(turn.rounds, start=1):
+            if message.id in wanted:
+                return at + offset
+        at += count_messages((turn,))
+    return at + 1
 
 
 def apply_receipts(

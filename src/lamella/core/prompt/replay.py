@@ -369,6 +369,7 @@ class _PricedHistoryReplay(_AppendOnlyReplay):
     def can_add(self, part: Turn | TurnBatch, layout_plan: LayoutPlan) -> bool:
         """Return whether all earlier messages stay and the stored layout plan of the turn still applies."""
         begins = self.state.compaction_step is None and self.state.kept_messages is None
+        begins = begins and self.state.cleared_from is None
         planned = part.layout_plan if isinstance(part, Turn) else next(iter(part.layout_plans), None)
         follows = layout_plan.keep_messages is None and part.turn_settings is self._turn_settings
         follows = follows and planned is not None and layout_plan == replace(planned, priced=True)
@@ -437,5 +438,5 @@ class _PricedHistoryReplay(_AppendOnlyReplay):
     def final_state(self) -> PromptState:
         """Return the state after all added turns, with the cache history."""
         if self._names:
-            self.state = replace(self.state, cache_history=self._trail.finish(), kept_messages=None)
+            self.state = replace(self.state, cache_history=self._trail.finish(), kept_messages=None, cleared_from=None)
         return super().final_state()

@@ -35,6 +35,8 @@ class PromptState(Struct, frozen=True, kw_only=True, gc=False):
         rules: User rules that were added or removed by hand.
         kept_messages: Number of messages that the last compaction left as sent, if it covered only later messages;
             reset when the next turn is built.
+        cleared_from: Index of the first message that the last compaction changed, if it only cleared tool results where
+            they are; reset when the next turn is built.
     """
 
     conversation: str
@@ -60,3 +62,4 @@ class PromptState(Struct, frozen=True, kw_only=True, gc=False):
     cache_history: CacheHistory = NO_CACHE_HISTORY
     rules: RuleChanges = RuleChanges()
     kept_messages: int | None = None
+    cleared_from: int | None = None

@@ -57,6 +57,7 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     - ``certificate``: counts of exact tokens and of rules that are in the prompt, recallable, and lost.
     - ``since``: the first message that the compaction covers, if nothing before it changed.
     - ``soft``: the token count down to which user messages were removed, if it differs from ``target``.
+    - ``in_place``: the compaction only replaces tool results by handles where they are; ``why`` says why it was made.
 
     Placeholder texts are stored as contents, so that they can be erased.
     """
@@ -73,6 +74,8 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     certificate: tuple[int, ...] = ()
     since: str = ""
     soft: int = 0
+    in_place: bool = False
+    why: str = ""
 
     def hashes(self) -> Iterator[str]:
         """Yield the hashes of the placeholder texts."""
@@ -103,6 +106,8 @@ def make_compaction_event(receipt: CompactionReceipt, *, resent_message: str | N
         else (*receipt.certificate.exact_strings, *receipt.certificate.rules),
         since=receipt.since_message,
         soft=receipt.soft_target,
+        in_place=receipt.clears_in_place,
+        why=receipt.why,
     )
 
 
@@ -134,6 +139,8 @@ def read_receipt(event: CompactionEvent, contents: ContentsByHash) -> Compaction
         certificate=_read_certificate(event.certificate),
         since_message=event.since,
         soft_target=event.soft,
+        clears_in_place=event.in_place,
+        why=event.why,
     )
 
 
