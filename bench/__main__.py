@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.agent import bench_agent
+from bench.agents import bench_agents
 from bench.build import measure_beside, measure_builds, slope
 from bench.code import bench_code
 from bench.compaction import LAYOUTS, bench_compaction
@@ -213,6 +214,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "sending": bench_sending,
     "loop": bench_loop,
     "agent": bench_agent,
+    "agents": bench_agents,
     "compat": bench_compat,
     "server": bench_server,
     "local": bench_local,

@@ -31,12 +31,12 @@ from lamella.conversation.turn import BuiltTurn, ModelAnswer, RecallOffer, TurnR
 from lamella.conversation.turn_reader import read_turn
 from lamella.conversation.validation import check_time_zone
 from lamella.core.budget import Tokenizer, exceeds_share
-from lamella.core.compaction.clearing import plan_clearing
+from lamella.core.compaction.clearing import may_clear_later, plan_clearing
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.ledger.entry import LedgerEntry
 from lamella.core.log.call import ModelCall
 from lamella.core.log.receipts import CompactionReceipt
-from lamella.core.log.turn import HistoryRewrite, LayoutMode, Turn, TurnSettings
+from lamella.core.log.turn import HistoryRewrite, Turn, TurnSettings
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
 from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_prompt
 from lamella.core.prompt.envelope import Envelope, is_shortened, make_envelope, make_fingerprint
@@ -228,15 +228,13 @@ class PromptBuilder:
     ) -> tuple[Turn, PromptState]:
         """Return the turn with the recall tool and the state after it, if something was left out of the request.
 
-        In layout ``auto`` a request with other tools always has it. It would change every byte to add it later, once
-        tool results are cleared.
+        A request whose tool results may be cleared later has it, too: to add it then would change every byte.
 
         The turn is not fitted again, since that may ask a model for a second summary. A request that is too long with
         the tool does not get it.
         """
         prompt = pending_prompt(opened)
-        clears = bool(prompt.tools) and prompt.turn_settings.layout is LayoutMode.AUTO
-        if not offer.applies_to(prompt.tools) or not (clears or is_shortened(prompt)):
+        if not offer.applies_to(prompt.tools) or not (may_clear_later(prompt) or is_shortened(prompt)):
             return turn, opened
         equipped = replace(turn, tools=(*prompt.tools, offer.definition))
         result = advance(settled, equipped, settings.plan_layout, tokenizer=settings.tokenizer)

@@ -38,7 +38,10 @@ _PROTECTED_ROUNDS = 2
 _PATH_ARGUMENTS = ("path", "file_path", "filepath", "filename", "file")
 # Names of fields, in any provider's wire format, that contain signed or encrypted reasoning.
 _SIGNATURE_FIELDS = ("signature", "encrypted_content", "redacted_thinking")
+# The tool by which a model reads what is not in the prompt.
 RECALL_TOOL = "recall"
+# The runner that calls tools until a task is done.
+_AGENT_RUNNER = "agent"
 
 
 class SentResult(NamedTuple):
@@ -129,6 +132,26 @@ def _may_clear(prompt: Prompt) -> bool:
     )
 
 
+def may_clear_later(prompt: Prompt) -> bool:
+    """Return whether tool results of this request, or of the turn that it begins, may become worth clearing.
+
+    That is so for an agent, and once the results of earlier turns have some size. Short conversations with a few calls
+    never clear anything, and would only pay for the definition of the recall tool.
+    """
+    settings = prompt.turn_settings
+    if settings.layout is not LayoutMode.AUTO or settings.history is not HistoryMode.FULL or not prompt.tools:
+        return False
+    if settings.runner == _AGENT_RUNNER:
+        return True
+    sizes = (
+        message.segment.tokens
+        for turn in prompt.history.shown
+        for message in turn.rounds
+        if message.message.call_id is not None
+    )
+    return sum(sizes) >= MIN_CLEARED_TOKENS
+
+
 def is_signed(provider_reply: ProviderReply | None) -> bool:
     """Return whether a stored reply contains reasoning that is signed or encrypted."""
     return provider_reply is not None and any(name in provider_reply.json for name in _SIGNATURE_FIELDS)
@@ -169,7 +192,7 @@ def choose_cut(
             cost = max(0.0, (profile.write - profile.read) * (rewritten - freed_in_cache))
         cuts[at] = (paid, cost)
         gain = paid - cost
-        if freed >= MIN_CLEARED_TOKENS and (gain > 0 or not cost) and (best is None or gain > best[0]):
+        if freed >= MIN_CLEARED_TOKENS and (gain > 0 or not cost) and (best is None or gain >= best[0]):
             best = (gain, at)
     if best is None:
         return None

@@ -599,8 +599,11 @@ _MAX_PLANNED_BREAKPOINTS = 3
 def keep_cleared_messages(layout_plan: LayoutPlan, cleared_from: int) -> LayoutPlan:
     """Return a plan for a request in which tool results were cleared in place, from message ``cleared_from`` on.
 
-    The plan stays as it is, with one more breakpoint at the end of what the cache can still serve.
+    The plan stays as it is, with one more breakpoint at the end of what the cache can still serve. If it cuts after that
+    message, it cuts there instead: everything behind it is written again anyway.
     """
+    if layout_plan.keep_messages is not None and layout_plan.keep_messages > cleared_from:
+        layout_plan = replace(layout_plan, keep_messages=cleared_from, within=0, order=())
     last = cleared_from - 1
     others = [mark for mark in layout_plan.breakpoints if mark != last]
     # The system message comes first, then breakpoints before the results, since those have an entry already.
