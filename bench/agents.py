@@ -20,7 +20,7 @@ from bench.layouts.texts import load_texts
 from bench.text import make_text
 from bench.verdicts import Verdicts
 from lamella import Conversation, Tool, ToolOutput, Turn
-from lamella.core.compaction.clearing import MIN_CLEARED_TOKENS
+from lamella.core.compaction.clearing import MIN_CLEARED_TOKENS, RESULTS_WORTH_RECALL
 
 _MODELS = {MARKS.name: "bench-marks", DEAR.name: "bench-dear"}
 _PACKAGES = ("rich", "prompt_toolkit", "hypothesis", "typer", "pydantic", "starlette")
@@ -286,8 +286,9 @@ def send_auto(session: Session, presence: Presence, *, facts: str, model: str) -
         at += task.pause
         first = len(outputs)
         now = START + timedelta(seconds=at)
-        # A conversation that only looks things up gets the tool once there is something to clear.
-        needs_recall = session.is_agent or sum(map(count, outputs)) >= MIN_CLEARED_TOKENS
+        # A conversation that only looks things up gets the tool by the rule of ``may_clear_later``.
+        enough = MIN_CLEARED_TOKENS if task.pause > MARKS.lifetime else RESULTS_WORTH_RECALL
+        needs_recall = session.is_agent or sum(map(count, outputs)) >= enough
         if needs_recall and not has_recall:
             tools, has_recall = [*tools, chat.recall_tool], True
         turn = chat.ask(task.text, tools=tools, at=now)

@@ -234,7 +234,9 @@ class PromptBuilder:
         the tool does not get it.
         """
         prompt = pending_prompt(opened)
-        if not offer.applies_to(prompt.tools) or not (may_clear_later(prompt) or is_shortened(prompt)):
+        is_rewritten = self.usage_tracker.allows_system_change(prompt)
+        is_useful = is_shortened(prompt) or may_clear_later(prompt, is_rewritten=is_rewritten)
+        if not is_useful or not offer.applies_to(prompt.tools):
             return turn, opened
         equipped = replace(turn, tools=(*prompt.tools, offer.definition))
         result = advance(settled, equipped, settings.plan_layout, tokenizer=settings.tokenizer)

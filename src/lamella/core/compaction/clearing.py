@@ -17,7 +17,7 @@ from lamella.core.budget import Tokenizer
 from lamella.core.layout.layouts import count_message_tokens
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep, CompactionStepName, make_receipt
-from lamella.core.log.turn import ArtifactForm, HistoryMode, LayoutMode, Turn
+from lamella.core.log.turn import ArtifactForm, HistoryMode, Turn
 from lamella.core.messages import Message, ProviderReply, ToolCall
 from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
 from lamella.core.prompt.layers.history import HistoryMessage
@@ -28,6 +28,8 @@ from lamella.core.values import replace
 
 # A cut must remove at least this many tokens. Without a lower bound short conversations with tools cost 9 % more.
 MIN_CLEARED_TOKENS = 4_000
+# Results of this many tokens together are worth the cost of a new tool, which changes every byte of a request.
+RESULTS_WORTH_RECALL = 4 * MIN_CLEARED_TOKENS
 # A result is unused once more than this many results that are still in full follow it.
 MAX_RESULTS_IN_USE = 20
 # A handle must be at least this much shorter than the result.
@@ -122,24 +124,24 @@ def plan_clearing(
 
 
 def _may_clear(prompt: Prompt) -> bool:
-    settings = prompt.turn_settings
     return (
-        settings.layout is LayoutMode.AUTO
-        and settings.history is HistoryMode.FULL
+        prompt.layout_plan.priced
+        and prompt.turn_settings.history is HistoryMode.FULL
         and any(tool.name == RECALL_TOOL for tool in prompt.tools)
         # A signature covers everything in front of it, so nothing may change in front of a signed message of this turn.
         and not any(is_signed(message.message.provider_reply) for message in prompt.rounds)
     )
 
 
-def may_clear_later(prompt: Prompt) -> bool:
+def may_clear_later(prompt: Prompt, *, is_rewritten: bool) -> bool:
     """Return whether tool results of this request, or of the turn that it begins, may become worth clearing.
 
     That is so for an agent, and once the results of earlier turns have some size. Short conversations with a few calls
-    never clear anything, and would only pay for the definition of the recall tool.
+    never clear anything, and would only pay for the definition of the recall tool. ``is_rewritten`` says that the cache
+    serves nothing of this request anyway, so that a new tool costs only its own tokens.
     """
     settings = prompt.turn_settings
-    if settings.layout is not LayoutMode.AUTO or settings.history is not HistoryMode.FULL or not prompt.tools:
+    if not prompt.layout_plan.priced or settings.history is not HistoryMode.FULL or not prompt.tools:
         return False
     if settings.runner == _AGENT_RUNNER:
         return True
@@ -149,7 +151,7 @@ def may_clear_later(prompt: Prompt) -> bool:
         for message in turn.rounds
         if message.message.call_id is not None
     )
-    return sum(sizes) >= MIN_CLEARED_TOKENS
+    return sum(sizes) >= (MIN_CLEARED_TOKENS if is_rewritten else RESULTS_WORTH_RECALL)
 
 
 def is_signed(provider_reply: ProviderReply | None) -> bool:
