@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.unit.archive.markdown.chats import NAME, fold, make_backend, note, sources_of, take_in, take_out
+from tests.unit.archive.markdown.chats import NAME, export_log, fold, import_log, make_backend, note, sources_of
 
 from lamella.archive.markdown import parse_archive, render_archive
 from lamella.conversation.backend import Backend
@@ -21,7 +21,7 @@ def talk(backend: Backend, output: str = "found it") -> ConversationExport:
         chat.reply(ModelAnswer(reply=ModelReply(text="Let me see.", stop=StopReason.TOOL_CALLS, calls=(call,))))
         chat.submit_tool_outputs([ToolOutput(call="c", output=output)])
         chat.reply(f"Answer to: {text}")
-    return take_out(backend)
+    return export_log(backend)
 
 
 def rounds(chronicle: ConversationExport) -> list[int]:
@@ -35,7 +35,7 @@ def test_edited_question_keeps_rounds_of_all_answers(tmp_path: Path) -> None:
     edited = parse_archive(text, sources=sources_of(backend))
     assert [record.message.text for record in fold(edited).branch_records()] == ["What is here?", "And else?"]
     assert rounds(edited) == [1, 1]
-    assert take_in(make_backend(), edited) == "new"
+    assert import_log(make_backend(), edited) == "new"
 
 
 def test_edited_answer_drops_its_tool_rounds(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_rounds_follow_questions_whose_ids_changed_with_files(tmp_path: Path) ->
     after = parse_archive(text, sources=sources_of(backend))
     assert fold(after).branch_records()[0].message.id != fold(before).branch_records()[0].message.id
     assert rounds(after) == [1, 1]
-    assert take_in(make_backend(), after) == "new"
+    assert import_log(make_backend(), after) == "new"
 
 
 def test_tool_output_survives_change_of_file(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def talk(folder: Path, provider: Any) -> tuple[list[str | None], list[ModelCall]
     return kept, calls
 
 
-def kept_of(folder: Path) -> list[str | None]:
+def stored_texts_of(folder: Path) -> list[str | None]:
     with lamella.open(f"sqlite:///{folder}/chats.db") as engine:
         return [record.reply.text if record.reply else None for record in engine.chat("demo").turns()]
 
@@ -157,7 +157,7 @@ def test_unknown_delta_type_is_named_and_earlier_text_kept(tmp_path: Path, part:
     with pytest.raises(InvalidReplyError, match=words) as raised:
         talk(tmp_path, Guest(TextDelta(text="So far."), part, TextDelta(text="never"), END))
     assert "Yield TextDelta" in raised.value.hint
-    assert kept_of(tmp_path) == ["So far."]
+    assert stored_texts_of(tmp_path) == ["So far."]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_failure_to_close_finished_stream_keeps_whole_answer(tmp_path: Path) -> 
 def test_original_error_wins_over_failure_to_close(tmp_path: Path) -> None:
     with pytest.raises(InvalidReplyError, match="Unclosed gave 5"):
         talk(tmp_path, Unclosed(TextDelta(text="So far."), 5, END))
-    assert kept_of(tmp_path) == ["So far."]
+    assert stored_texts_of(tmp_path) == ["So far."]
 
 
 def test_provider_with_zero_length_and_sync_forecast_works(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_provider_without_stream_is_named_and_question_stays_pending(
     with pytest.raises(InvalidOperationError, match=words) as raised:
         talk(tmp_path, provider)
     assert "async generator" in raised.value.hint
-    assert kept_of(tmp_path) == [None]
+    assert stored_texts_of(tmp_path) == [None]
 
 
 @pytest.mark.parametrize("provider", ["openai", ANY, ScriptedProvider])

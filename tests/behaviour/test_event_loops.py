@@ -124,7 +124,7 @@ def test_event_loop_runs_while_store_blocks(store: WatchedStore) -> None:
 
 
 @asynccontextmanager
-async def held_up(store: WatchedStore) -> AsyncIterator[None]:
+async def is_blocked_by(store: WatchedStore) -> AsyncIterator[None]:
     """From here on the store waits, until the block is over."""
     store.open.clear()
     store.came.clear()
@@ -134,7 +134,7 @@ async def held_up(store: WatchedStore) -> AsyncIterator[None]:
         store.open.set()
 
 
-async def come_to_it(store: WatchedStore) -> None:
+async def reach_question(store: WatchedStore) -> None:
     assert await asyncio.to_thread(store.came.wait, FAR)
 
 
@@ -146,7 +146,7 @@ def test_cancelled_question_does_not_block_others(store: WatchedStore) -> None:
     async def talk() -> list[tuple[str, str | None]]:
         async with make_engine(store, "At six.") as engine:
             conversation = await engine.conversation("tides")
-            async with held_up(store):
+            async with is_blocked_by(store):
                 with pytest.raises(TimeoutError):
                     await asyncio.wait_for(read_out(conversation.send("When?")), 0.05)
                 assert conversation.turns() == []
@@ -170,9 +170,9 @@ def test_partial_answer_is_saved_before_cancellation_returns(store: WatchedStore
 
             listening = asyncio.create_task(listen())
             await heard.wait()
-            async with held_up(store):
+            async with is_blocked_by(store):
                 listening.cancel()
-                await come_to_it(store)
+                await reach_question(store)
                 assert not listening.done()
             with pytest.raises(asyncio.CancelledError):
                 await listening
@@ -191,7 +191,7 @@ def test_answer_being_written_at_close_is_written(store: WatchedStore) -> None:
             store.open.clear()
             store.came.clear()
             asking = asyncio.create_task(read_out(conversation.send("When?")))
-            await come_to_it(store)
+            await reach_question(store)
             asking.cancel()
             threading.Timer(0.05, store.open.set).start()
 
@@ -205,9 +205,9 @@ def test_rename_waits_for_running_turn(store: WatchedStore) -> None:
     async def talk() -> tuple[str, list[tuple[str, str | None]]]:
         async with make_engine(store, "At noon.") as engine:
             conversation = await engine.conversation("tides")
-            async with held_up(store):
+            async with is_blocked_by(store):
                 asking = asyncio.create_task(read_out(conversation.send("When?")))
-                await come_to_it(store)
+                await reach_question(store)
                 renaming = asyncio.create_task(asyncio.to_thread(conversation.rename, "Tides"))
                 await asyncio.sleep(0.01)
             await asyncio.gather(asking, renaming)

@@ -24,7 +24,7 @@ def say(chat: Conversation | Conversation, text: str, reply: str = "Fine.") -> s
     return sent
 
 
-def talk_long(chat: Conversation | Conversation, turns: int = 9) -> str:
+def make_long_conversation(chat: Conversation | Conversation, turns: int = 9) -> str:
     for number in range(turns):
         sent = say(chat, f"What is on desk {number}?", LONG)
     return sent
@@ -51,7 +51,7 @@ def test_added_rule_is_sent_until_removed(layout: str) -> None:
         say(conversation, "Hello?")
         conversation.add_rule(RULE)
         assert f"- {RULE}\n" in say(conversation, "Is that so?")
-        sent = talk_long(conversation)
+        sent = make_long_conversation(conversation)
         assert conversation.receipts()
         assert sent.count(RULE) == 1
         conversation.compact(0.1)
@@ -61,7 +61,7 @@ def test_added_rule_is_sent_until_removed(layout: str) -> None:
         assert all(RULE not in message.text for message in turn.messages)
         assert turn.prefix_change.triggered
         conversation.reply("Yes.")
-        assert RULE not in talk_long(conversation, 3)
+        assert RULE not in make_long_conversation(conversation, 3)
         assert conversation.rules() == ()
 
 
@@ -73,7 +73,7 @@ def test_dismissed_rule_candidate_is_not_listed(layout: str) -> None:
         assert conversation.remove_rule("1").text == WISH
         assert [one.text for one in conversation.rules()] == ["Never guess."]
         assert WISH in say(conversation, "Well?"), "a message stays as it was said"
-        talk_long(conversation)
+        make_long_conversation(conversation)
         conversation.compact(0.01)
         sent = say(conversation, "And?")
         assert "[1] Never guess.\n" in sent
@@ -87,7 +87,7 @@ def test_contradictory_directives_are_both_kept_in_order() -> None:
     with engine:
         say(conversation, f"Always answer in English. {LONG[:300]}")
         say(conversation, f"Well, always answer in Indonesian. {LONG[:300]}")
-        talk_long(conversation)
+        make_long_conversation(conversation)
         conversation.compact(0.01)
         sent = say(conversation, "And?")
         assert "[1] Always answer in English.\n[3] Well, always answer in Indonesian.\n" in sent
@@ -224,7 +224,7 @@ def test_custom_cues_detect_directives() -> None:
     engine, conversation = open_chat(compaction={"cues": ["roger wilco"]})
     with engine:
         say(conversation, f"{directive} {LONG[:300]}")
-        talk_long(conversation, 4)
+        make_long_conversation(conversation, 4)
         conversation.compact(0.01)
         assert f"[1] {directive}\n" in say(conversation, "Well?")
         assert [rule.text for rule in conversation.rules()] == [directive]

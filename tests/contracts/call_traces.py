@@ -47,14 +47,14 @@ class Walk:
     passed: tuple[str, ...]
 
 
-def room_of(path: Path) -> str:
+def package_of(path: Path) -> str:
     """The room of a file, whose path is relative to the package."""
     first, *rest = path.with_suffix("").parts
     return f"{first}/{rest[0]}" if first in PARENTS and len(rest) > 1 else first
 
 
 def measure(passed: list[Path]) -> Walk:
-    rooms = [room_of(path) for path in passed]
+    rooms = [package_of(path) for path in passed]
     files = tuple(dict.fromkeys(path.as_posix() for path in passed))
     changes = sum(one != other for one, other in pairwise(rooms))
     return Walk(calls=len(passed), files=len(files), changes=changes, passed=files)

@@ -74,7 +74,7 @@ def test_schemas_have_no_side_effects() -> None:
 
 def find_side_effects(module: ast.Module, where: str) -> Iterator[str]:
     """Imports, calls and statements that reach out of a pure function."""
-    for node in _walk_apart_from_hashing(module):
+    for node in _walk_without_hashing(module):
         match node:
             case ast.Import(names=names):
                 yield from (f"{where}:{node.lineno} imports {n.name}" for n in names if not _is_pure(n.name))
@@ -88,7 +88,7 @@ def find_side_effects(module: ast.Module, where: str) -> Iterator[str]:
                 yield f"{where}:{node.lineno} has a {type(node).__name__}"
 
 
-def _walk_apart_from_hashing(node: ast.AST) -> Iterator[ast.AST]:
+def _walk_without_hashing(node: ast.AST) -> Iterator[ast.AST]:
     """Every node but those of ``__hash__``, which dictionaries of one process ask for, and imports for types alone."""
     yield node
     for child in ast.iter_child_nodes(node):
@@ -97,7 +97,7 @@ def _walk_apart_from_hashing(node: ast.AST) -> Iterator[ast.AST]:
             isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING"
         )
         if not (is_hash or is_for_types):
-            yield from _walk_apart_from_hashing(child)
+            yield from _walk_without_hashing(child)
 
 
 def _is_pure(module: str) -> bool:

@@ -95,7 +95,7 @@ def unescaped(value: str) -> str:
     return _ESCAPE.sub(lambda match: _NAMED[match[1]] if match[1] else chr(int(match[2])), value)
 
 
-def held_text(blocks: Iterable[Block]) -> str | None:
+def block_text(blocks: Iterable[Block]) -> str | None:
     """The text that a copy and its updates amount to; nothing where there is only an outline."""
     text: str | None = None
     for block in blocks:

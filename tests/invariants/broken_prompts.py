@@ -21,7 +21,7 @@ def turns(layout: str) -> tuple[Turn, Turn]:
     return first, chat.ask("Second?", attach=[NOTE, Note(path="b.md", text="another note")])
 
 
-def broken_laws(envelope: Envelope, *, before: Envelope | None = None) -> list[str]:
+def broken_invariants(envelope: Envelope, *, before: Envelope | None = None) -> list[str]:
     """The names of the laws an envelope breaks."""
     return [law.name for law, _ in iter_violations(envelope, before=None if before is None else before.prompt)]
 

@@ -8,7 +8,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 
 from hypothesis import strategies as st
-from tests.invariants.moves import Deed, Kept, Move, kept_plans
+from tests.invariants.moves import Deed, Kept, Move, stored_conversation_plans
 from tests.invariants.playing import WINDOW, Player, Seen
 from tests.invariants.reopened_prompts import Lasting
 from tests.invariants.strategies import Plan, Step, plans
@@ -76,11 +76,11 @@ def tight_plans(draw: st.DrawFn, *, models: bool = True, layout: str | None = No
 
 
 @st.composite
-def tight_kept(
+def tight_stored_conversations(
     draw: st.DrawFn, *, tree: bool = True, layout: str | None = None, turns: int = 4, auto: bool = True
 ) -> Kept:
     """Any conversation that lasts in a window it may outgrow, compacted and undone by hand as well."""
-    kept = draw(kept_plans(tree=tree, layout=layout, turns=turns, auto=auto))
+    kept = draw(stored_conversation_plans(tree=tree, layout=layout, turns=turns, auto=auto))
     random = draw(st.randoms(use_true_random=False) | st.randoms(use_true_random=True))
     moves: list[Move] = []
     for move in kept.moves:

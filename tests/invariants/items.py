@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tests.invariants.expected_history import Fact, digest, id_of
 from tests.invariants.strategies import PAGE_KINDS, SELECTION_KINDS, TAGGED, Attach, Thing
-from tests.invariants.texts import Version, head_mark, normalised, tail_mark, write_text
+from tests.invariants.texts import Version, end_marker, normalised, start_marker, write_text
 from tests.unit.pictures import claim_size
 
 from lamella import (
@@ -83,8 +83,8 @@ def fact_of(item: Item) -> Fact:
         kind=item.kind,
         name=thing.name,
         text=text,
-        head=head_mark(thing.key, item.version),
-        tail=tail_mark(thing.key, item.version),
+        head=start_marker(thing.key, item.version),
+        tail=end_marker(thing.key, item.version),
         policy=item.policy,
         active=item.active,
         pictured=thing.pictured,

@@ -78,7 +78,7 @@ def _deed(random: Random, *, tree: bool, auto: bool) -> Move:
 
 
 @st.composite
-def kept_plans(
+def stored_conversation_plans(
     draw: st.DrawFn, *, tree: bool = True, layout: str | None = None, turns: int = 6, auto: bool = True
 ) -> Kept:
     """Any conversation with what is done to it between its turns; it always ends in a turn.

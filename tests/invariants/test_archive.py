@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.moves import Kept, stored_conversation_plans
 from tests.invariants.reopened_prompts import NAME, Lasting, make_backend
 from tests.invariants.test_reopened_conversations import check_same
 
@@ -128,7 +128,7 @@ def _take_out(store: InMemoryStore) -> ConversationExport:
 
 
 @archived
-@given(kept_plans())
+@given(stored_conversation_plans())
 def test_imported_conversation_continues_like_original(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         played, store = _played(kept, Path(folder))
@@ -154,7 +154,7 @@ def _nowhere(folder: Path) -> SourceReaders:
 
 
 @archived
-@given(kept_plans(turns=4))
+@given(stored_conversation_plans(turns=4))
 def test_import_without_vault_reports_missing_notes(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         _, store = _played(kept, Path(folder))
@@ -181,7 +181,7 @@ def _shown(chronicle: ConversationExport) -> list[str]:
 
 
 @archived
-@given(kept_plans(turns=4), st.lists(TEXTS, min_size=3, max_size=3), st.integers(0, 2**32))
+@given(stored_conversation_plans(turns=4), st.lists(TEXTS, min_size=3, max_size=3), st.integers(0, 2**32))
 def test_manual_edits_of_archive_are_imported(kept: Kept, texts: list[str], seed: int) -> None:
     random = Random(seed)
     with TemporaryDirectory() as folder:
@@ -218,7 +218,7 @@ def _trimmed(text: str) -> str:
 
 
 @archived
-@given(kept_plans(turns=2), st.integers(0, 2**32))
+@given(stored_conversation_plans(turns=2), st.integers(0, 2**32))
 def test_damaged_archive_is_refused_or_read_and_never_crashes(kept: Kept, seed: int) -> None:
     random = Random(seed)
     with TemporaryDirectory() as folder:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from hypothesis import given, settings
-from tests.invariants.blocks import Block, find_blocks, held_text, unescaped
+from tests.invariants.blocks import Block, block_text, find_blocks, unescaped
 from tests.invariants.expected_history import Fact
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Attach, Edit, Plan, Step, Thing, plans
@@ -21,7 +21,7 @@ def test_current_attachment_is_readable_in_full(plan: Plan) -> None:
         blocks = find_blocks(seen.turn.messages)
         for fact in seen.expected.attached.values():
             if not fact.picture:
-                assert held_text(blocks[fact.id]) == readable(fact.text)
+                assert block_text(blocks[fact.id]) == readable(fact.text)
 
 
 @TRIED
@@ -38,7 +38,7 @@ def test_earlier_attachment_is_readable_in_newest_text_or_outline(plan: Plan) ->
             elif blocks[fact.id][-1].part == "preview":
                 assert_outline(plan, fact, blocks[fact.id][-1])
             else:
-                assert held_text(blocks[fact.id]) == readable(fact.text)
+                assert block_text(blocks[fact.id]) == readable(fact.text)
 
 
 def assert_outline(plan: Plan, fact: Fact, block: Block) -> None:
@@ -95,7 +95,7 @@ def test_pinned_artifact_is_never_dropped_or_shrunk(plan: Plan) -> None:
         for name in pinned:
             assert name in blocks
             if name not in seen.expected.inlined:
-                assert held_text(blocks[name]) is not None
+                assert block_text(blocks[name]) is not None
         after = {**seen.expected.known, **seen.expected.attached}
         pinned = {name: fact for name, fact in after.items() if fact.policy == "pin" and fact.shelved}
 
@@ -136,7 +136,7 @@ def test_snapshot_keeps_text_until_it_follows_again(layout: str) -> None:
     policies = ("snapshot", None, "snapshot", "follow", None)
     steps = tuple(Step(attach=(Attach(thing=0, edit=Edit.LARGE, policy=policy),)) for policy in policies)
     turns = play(Plan(things=(LONG_NOTE,), steps=steps, layout=layout))
-    texts = [held_text(find_blocks(seen.turn.messages)["a.md"]) for seen in turns]
+    texts = [block_text(find_blocks(seen.turn.messages)["a.md"]) for seen in turns]
     assert texts[0] == texts[1] == texts[2]
     assert len({texts[0], texts[3], texts[4]}) == 3
 

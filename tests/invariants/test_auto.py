@@ -174,7 +174,7 @@ def test_planned_cache_read_matches_simulated_cache(
     for turn, at, prompt, _ in talk(steps, terms, profile, start=start):
         assert turn.layout_plan is not None
         served = cache.take(prompt.messages, turn.layout_plan, at)
-        foreseen = predict_cache_usage(prompt, profile).read if profile.marks else _foresee_steps(prompt, profile)
+        foreseen = predict_cache_usage(prompt, profile).read if profile.marks else _predict_steps(prompt, profile)
         # A history mode may leave more as it was than a fold could promise.
         assert foreseen == served if terms.history is HistoryMode.FULL else foreseen <= served
         if turn.rounds:
@@ -243,7 +243,7 @@ def test_priced_options_have_the_priced_length(
             assert bound.tool_results or foreseen <= sent.total + SLACK
 
 
-def _foresee_steps(prompt: Prompt, profile: CacheProfile) -> int:
+def _predict_steps(prompt: Prompt, profile: CacheProfile) -> int:
     served, within, keep = (
         prompt.layout_plan.cached_message,
         prompt.layout_plan.within,

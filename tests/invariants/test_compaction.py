@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Set
 
 from hypothesis import given, settings
-from tests.invariants.blocks import find_blocks, held_text
+from tests.invariants.blocks import block_text, find_blocks
 from tests.invariants.broken_prompts import segments_of
 from tests.invariants.compacting import Tight, tight_plans, tight_player
 from tests.invariants.expected_history import Fact, newest
@@ -141,7 +141,7 @@ def test_no_step_removes_protected_text(tight: Tight) -> None:
             for fact in newest(seen.expected):
                 if (fact.id in seen.expected.attached and fact.id not in less) or is_kept(fact):
                     drawn_in = fact.id in seen.expected.inlined
-                    assert fact.picture or drawn_in or held_text(blocks[fact.id]) == readable(fact.text)
+                    assert fact.picture or drawn_in or block_text(blocks[fact.id]) == readable(fact.text)
 
 
 def list_smaller(seen: Seen) -> set[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.compacting import EAGER, GOOD, ScriptedTurn, TightLasting, tight_kept
+from tests.invariants.compacting import EAGER, GOOD, ScriptedTurn, TightLasting, tight_stored_conversations
 from tests.invariants.moves import Kept
 from tests.invariants.reopened_prompts import NAME, make_backend
 from tests.unit.raw_events import parse_body
@@ -56,7 +56,7 @@ def walk(kept: Kept, folder: str, open_store: Callable[[], Store]) -> Path | Non
 
 
 @TRIED
-@given(tight_kept())
+@given(tight_stored_conversations())
 def test_compacted_chat_continues_from_archive(kept: Kept) -> None:
     here, there = InMemoryStore(), InMemoryStore()
     with TemporaryDirectory() as folder:
@@ -75,7 +75,7 @@ def test_compacted_chat_continues_from_archive(kept: Kept) -> None:
 
 
 @TRIED
-@given(tight_kept())
+@given(tight_stored_conversations())
 def test_erasing_artifact_erases_summaries_that_may_quote_it(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         path = str(Path(folder) / "chats.db")
@@ -109,7 +109,7 @@ def everything_in(store: Store) -> list[bytes]:
 
 
 @TRIED
-@given(tight_kept(turns=3))
+@given(tight_stored_conversations(turns=3))
 def test_erasing_conversation_leaves_no_summary_text(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "chats.db"

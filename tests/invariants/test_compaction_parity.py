@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_kept
+from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_stored_conversations
 from tests.invariants.moves import Kept
 from tests.invariants.reopened_prompts import NAME
 from tests.invariants.test_reopened_conversations import check_same, check_same_ledger
@@ -48,7 +48,7 @@ def check_parity(
 
 
 @TRIED
-@given(tight_kept())
+@given(tight_stored_conversations())
 def test_compacted_chat_continues_the_same_after_reopen(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
@@ -56,14 +56,14 @@ def test_compacted_chat_continues_the_same_after_reopen(kept: Kept) -> None:
 
 
 @TRIED
-@given(tight_kept(layout="in_place"))
+@given(tight_stored_conversations(layout="in_place"))
 def test_compacted_chat_in_file_continues_the_same(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         check_parity(kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
 
 
 @TRIED
-@given(tight_kept())
+@given(tight_stored_conversations())
 def test_summarized_chat_continues_the_same_after_reopen(kept: Kept) -> None:
     kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))
     store = InMemoryStore()
@@ -98,7 +98,7 @@ MESSAGES = ("chitchat", "oldest_stages", "summary", "recent_stages", "expendable
 
 
 @TRIED
-@given(tight_kept())
+@given(tight_stored_conversations())
 def test_removed_messages_are_in_log_word_for_word(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:

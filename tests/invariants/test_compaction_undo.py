@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.compacting import tight_kept
+from tests.invariants.compacting import tight_stored_conversations
 from tests.invariants.moves import Deed, Kept, Move
 from tests.invariants.reopened_prompts import Lasting
 
@@ -41,7 +41,7 @@ def check_same_bytes(one: Turn, other: Turn) -> None:
 
 
 @TRIED
-@given(tight_kept(auto=False))
+@given(tight_stored_conversations(auto=False))
 def test_chat_with_all_compactions_undone_sends_like_uncompacted_twin(kept: Kept) -> None:
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
         compacted = Roomy(kept, Path(one))
@@ -55,7 +55,7 @@ def test_chat_with_all_compactions_undone_sends_like_uncompacted_twin(kept: Kept
 
 
 @TRIED
-@given(tight_kept(tree=False, auto=False))
+@given(tight_stored_conversations(tree=False, auto=False))
 def test_undoing_first_compaction_restores_every_byte(kept: Kept) -> None:
     compacting = (Deed.COMPACT, Deed.UNDO)
     with TemporaryDirectory() as one, TemporaryDirectory() as two:
@@ -82,7 +82,7 @@ def test_undoing_first_compaction_restores_every_byte(kept: Kept) -> None:
 
 
 @TRIED
-@given(tight_kept(tree=False))
+@given(tight_stored_conversations(tree=False))
 def test_plan_matches_its_commit(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         player = Roomy(kept, Path(folder))

@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.moves import Kept, stored_conversation_plans
 from tests.invariants.reopened_prompts import NAME, Lasting, all_messages
 
 from lamella import Conversation
@@ -26,7 +26,7 @@ def sent(chat: Conversation) -> list[dict[str, object]]:
 
 
 @TRIED
-@given(kept_plans(turns=4))
+@given(stored_conversation_plans(turns=4))
 def test_fork_sends_like_original_branch(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """Law: within an epoch of layout in_place, each request extends the one before it."""
 
 from hypothesis import given, settings
-from tests.invariants.broken_prompts import broken_laws, turns
+from tests.invariants.broken_prompts import broken_invariants, turns
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
@@ -47,19 +47,19 @@ def test_changed_earlier_message_violates_growing_prefix() -> None:
     changed = replace(second.messages[1], pieces=("Something else.",))
     system, _, *later = second.messages
     rewritten = replace(second.envelope, messages=(system, changed, *later))
-    assert broken_laws(rewritten, before=first.envelope) == ["growing_prefix"]
+    assert broken_invariants(rewritten, before=first.envelope) == ["growing_prefix"]
 
 
 def test_truncated_request_violates_growing_prefix() -> None:
     first, second = turns("in_place")
     cut = replace(second.envelope, messages=second.messages[:1])
-    assert broken_laws(cut, before=first.envelope) == ["growing_prefix"]
+    assert broken_invariants(cut, before=first.envelope) == ["growing_prefix"]
 
 
 def test_new_epoch_may_change_anything() -> None:
     first, second = turns("in_place")
     cut = replace(second.envelope, messages=second.messages[:1], prompt=replace(second.envelope.prompt, epoch=1))
-    assert broken_laws(cut, before=first.envelope) == []
+    assert broken_invariants(cut, before=first.envelope) == []
 
 
 def test_plan_made_after_a_longer_request_is_checked_against_a_shorter_one() -> None:

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 import pytest
 from hypothesis import given, settings
-from tests.invariants.broken_prompts import broken_laws, sealed, segments_of, turns, with_layer
+from tests.invariants.broken_prompts import broken_invariants, sealed, segments_of, turns, with_layer
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
@@ -76,4 +76,4 @@ def _false_typed(envelope: Envelope) -> Envelope:
 )
 def test_false_hash_violates_true_hashes(falsified: Callable[[Envelope], Envelope]) -> None:
     _, second = turns("library")
-    assert broken_laws(falsified(second.envelope)) == ["true_hashes"]
+    assert broken_invariants(falsified(second.envelope)) == ["true_hashes"]

@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import given, settings
-from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
+from tests.invariants.broken_prompts import broken_invariants, segments_of, turns, with_segments
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 from tests.invariants.texts import list_stubs, without_stubs
@@ -62,7 +62,7 @@ def test_note_in_history_violates_invariant() -> None:
     strip = segments_of(second.envelope, LayerId.L4)
     new = next(s for s in segments_of(second.envelope, LayerId.L3) if s.id == "b.md")
     stray = replace(new, id="c.md")
-    assert broken_laws(with_segments(second.envelope, LayerId.L4, [*strip, stray])) == ["strip_content"]
+    assert broken_invariants(with_segments(second.envelope, LayerId.L4, [*strip, stray])) == ["strip_content"]
 
 
 @pytest.mark.parametrize(("layout", "form"), [("in_place", "full"), ("library", "handle")])
@@ -71,4 +71,4 @@ def test_tool_result_precedes_its_question_in_every_layout(layout: str, form: st
     strip = segments_of(second.envelope, LayerId.L4)
     assert [s.kind for s in strip] == ["tool", "user", "reply"]
     assert (strip[0].form, strip[0].place) == (form, strip[1].place)
-    assert broken_laws(second.envelope) == []
+    assert broken_invariants(second.envelope) == []

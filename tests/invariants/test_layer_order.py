@@ -1,7 +1,7 @@
 """Law: an envelope has its five layers in order, and the request follows them."""
 
 from hypothesis import given, settings
-from tests.invariants.broken_prompts import broken_laws, sealed, segments_of
+from tests.invariants.broken_prompts import broken_invariants, sealed, segments_of
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
 
@@ -87,11 +87,11 @@ def test_layers_out_of_order_violate_invariant() -> None:
     assert not library.segments
     assert not turn.segments
     swapped = sealed(replace(envelope, layers=(first, turn, library, strip, user)))
-    assert broken_laws(swapped) == ["layer_order"]
+    assert broken_invariants(swapped) == ["layer_order"]
 
 
 def test_good_envelope_violates_nothing() -> None:
     chat = Conversation(system="Be brief.")
     first = chat.ask("Why?").envelope
-    assert broken_laws(first) == []
-    assert broken_laws(chat.ask("And then?").envelope, before=first) == []
+    assert broken_invariants(first) == []
+    assert broken_invariants(chat.ask("And then?").envelope, before=first) == []

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from hypothesis import given, settings
-from tests.invariants.blocks import find_blocks, held_text
+from tests.invariants.blocks import block_text, find_blocks
 from tests.invariants.broken_prompts import segments_of
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
@@ -47,7 +47,7 @@ def test_model_can_read_the_same_texts_in_either_layout(plan: Plan) -> None:
     full = replace(plan, carry_forward="full")
     for library, in_place in both(full):
         texts = [
-            {name: held_text(found) for name, found in find_blocks(seen.turn.messages).items()}
+            {name: block_text(found) for name, found in find_blocks(seen.turn.messages).items()}
             for seen in (library, in_place)
         ]
         held = set(library.expected.known) | set(library.expected.attached)

@@ -1,7 +1,7 @@
 """Where a layer may be cut: what is left after a legal cut still satisfies every law."""
 
 from hypothesis import given, settings
-from tests.invariants.broken_prompts import broken_laws, segments_of, with_segments
+from tests.invariants.broken_prompts import broken_invariants, segments_of, with_segments
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
@@ -31,7 +31,7 @@ def test_legal_history_cut_keeps_all_invariants(plan: Plan) -> None:
         for at in legal_cuts(seen.envelope.layers[3]):
             # A cut knows its layer alone; what this turn refers to is for the planner to keep.
             if not referred(seen.envelope) & {segment.id for segment in strip[:at]}:
-                assert broken_laws(cut(seen.envelope, LayerId.L4, at), before=seen.before) == []
+                assert broken_invariants(cut(seen.envelope, LayerId.L4, at), before=seen.before) == []
 
 
 @TRIED
@@ -56,7 +56,7 @@ def test_legal_library_cut_keeps_all_invariants(plan: Plan) -> None:
         for at in legal_cuts(seen.envelope.layers[1]):
             assert all(segment.recoverable for segment in library[:at])
             if not referred(seen.envelope) & {segment.id for segment in library[:at]}:
-                assert broken_laws(cut(seen.envelope, LayerId.L2, at), before=seen.before) == []
+                assert broken_invariants(cut(seen.envelope, LayerId.L2, at), before=seen.before) == []
 
 
 @TRIED
@@ -67,7 +67,7 @@ def test_other_library_cuts_would_lose_unrecoverable_text(plan: Plan) -> None:
         illegal = set(range(len(library) + 1)) - set(legal_cuts(seen.envelope.layers[1]))
         for at in illegal:
             assert not all(segment.recoverable for segment in library[:at])
-            assert "verbatim" in broken_laws(cut(seen.envelope, LayerId.L2, at), before=seen.envelope)
+            assert "verbatim" in broken_invariants(cut(seen.envelope, LayerId.L2, at), before=seen.envelope)
 
 
 def test_referenced_entry_may_not_be_cut() -> None:
@@ -76,7 +76,7 @@ def test_referenced_entry_may_not_be_cut() -> None:
         turn = chat.ask("Why?", attach=[Selection(path="x.md", text="picked")])
         chat.reply("So.")
     assert [segment.form for segment in segments_of(turn.envelope, LayerId.L3)] == [ArtifactForm.REFERENCE]
-    assert "verbatim" in broken_laws(cut(turn.envelope, LayerId.L2, 1), before=turn.envelope)
+    assert "verbatim" in broken_invariants(cut(turn.envelope, LayerId.L2, 1), before=turn.envelope)
 
 
 def test_cutting_nothing_is_always_legal() -> None:

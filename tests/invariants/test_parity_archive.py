@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.moves import Kept, stored_conversation_plans
 from tests.invariants.reopened_prompts import NAME, Lasting, make_backend
 
 from lamella import Note, Turn
@@ -28,7 +28,7 @@ def follow(store: InMemoryStore, vault: Path | None) -> list[Turn]:
 
 
 @TRIED
-@given(kept_plans())
+@given(stored_conversation_plans())
 def test_conversation_continues_from_archive_the_same(kept: Kept) -> None:
     here, there = InMemoryStore(), InMemoryStore()
     with TemporaryDirectory() as folder:

@@ -4,7 +4,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.moves import Kept, stored_conversation_plans
 from tests.invariants.reopened_prompts import NAME, Lasting
 
 from lamella.clocks import SystemClock
@@ -58,7 +58,7 @@ def _path(log: EventLog, head: str) -> list[tuple[str, str]]:
 
 
 @TRIED
-@given(kept_plans())
+@given(stored_conversation_plans())
 def test_branch_operations_never_lose_rename_or_duplicate_messages(kept: Kept) -> None:
     store = InMemoryStore()
     witness = Witness(store)

@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from tests.checkpoints import list_checkpoints
-from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_kept
-from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_stored_conversations
+from tests.invariants.moves import Kept, stored_conversation_plans
 from tests.invariants.reopened_prompts import NAME
 from tests.invariants.test_reopened_conversations import check_same
 
@@ -136,7 +136,7 @@ def check_parity(player: type[TightLasting], kept: Kept, folder: Path, open_stor
 
 
 @TRIED
-@given(kept_plans())
+@given(stored_conversation_plans())
 def test_checkpoints_after_every_event_lead_to_the_log_that_all_events_fold_to(kept: Kept) -> None:
     store = InMemoryStore()
     watching = Watching(store)
@@ -146,7 +146,7 @@ def test_checkpoints_after_every_event_lead_to_the_log_that_all_events_fold_to(k
 
 
 @TRIED
-@given(tight_kept())
+@given(tight_stored_conversations())
 def test_checkpoints_of_compacted_chat_match_folded_log(kept: Kept) -> None:
     store = InMemoryStore()
     watching = Watching(store)
@@ -156,7 +156,7 @@ def test_checkpoints_of_compacted_chat_match_folded_log(kept: Kept) -> None:
 
 
 @TRIED
-@given(kept_plans(tree=False))
+@given(stored_conversation_plans(tree=False))
 def test_erasure_while_chat_is_open_leaves_nothing_in_checkpoints(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
@@ -166,7 +166,7 @@ def test_erasure_while_chat_is_open_leaves_nothing_in_checkpoints(kept: Kept) ->
 
 
 @TRIED
-@given(kept_plans())
+@given(stored_conversation_plans())
 def test_log_continues_from_snapshot_at_any_event(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
@@ -185,7 +185,7 @@ def test_log_continues_from_snapshot_at_any_event(kept: Kept) -> None:
 
 
 @TRIED
-@given(kept_plans())
+@given(stored_conversation_plans())
 def test_chat_opened_from_checkpoints_sends_the_same(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
@@ -193,14 +193,14 @@ def test_chat_opened_from_checkpoints_sends_the_same(kept: Kept) -> None:
 
 
 @TRIED
-@given(tight_kept(layout="in_place"))
+@given(tight_stored_conversations(layout="in_place"))
 def test_compacted_chat_in_file_with_checkpoints_sends_the_same(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         check_parity(Rare, kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
 
 
 @TRIED
-@given(tight_kept())
+@given(tight_stored_conversations())
 def test_summarized_chat_with_checkpoints_sends_the_same(kept: Kept) -> None:
     kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))
     store = InMemoryStore()

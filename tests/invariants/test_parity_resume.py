@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.moves import Kept, stored_conversation_plans
 from tests.invariants.reopened_prompts import NAME, Lasting
 
 from lamella.conversation.past_turns import BranchHistory
@@ -109,14 +109,14 @@ def check(past: Sequence[Turn]) -> None:
 
 
 @TRIED
-@given(kept_plans())
+@given(stored_conversation_plans())
 def test_each_branch_replays_like_turn_by_turn(kept: Kept) -> None:
     for branch in branches_of(kept):
         check(branch)
 
 
 @TRIED
-@given(kept_plans(tree=False))
+@given(stored_conversation_plans(tree=False))
 def test_each_prefix_of_conversation_replays_like_turn_by_turn(kept: Kept) -> None:
     (past,) = branches_of(kept)
     for end in range(len(past) + 1):

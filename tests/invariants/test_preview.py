@@ -6,9 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.compacting import TightLasting, tight_kept
+from tests.invariants.compacting import TightLasting, tight_stored_conversations
 from tests.invariants.items import Item
-from tests.invariants.moves import Kept, kept_plans
+from tests.invariants.moves import Kept, stored_conversation_plans
 from tests.invariants.reopened_prompts import Lasting
 from tests.invariants.strategies import Step
 
@@ -34,7 +34,7 @@ class TightPreviewing(Previewing, TightLasting):
 
 
 @TRIED
-@given(kept_plans())
+@given(stored_conversation_plans())
 def test_preview_matches_ask_on_any_branch(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
@@ -42,7 +42,7 @@ def test_preview_matches_ask_on_any_branch(kept: Kept) -> None:
 
 
 @TRIED
-@given(tight_kept())
+@given(tight_stored_conversations())
 def test_preview_matches_ask_after_any_compaction(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:

@@ -1,8 +1,8 @@
 """Law: a reference points only to what stands in the request in full, or in full plus its updates."""
 
 from hypothesis import given, settings
-from tests.invariants.blocks import find_blocks, held_text
-from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
+from tests.invariants.blocks import block_text, find_blocks
+from tests.invariants.broken_prompts import broken_invariants, segments_of, turns, with_segments
 from tests.invariants.expected_history import digest
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
@@ -28,7 +28,7 @@ def test_referenced_text_is_readable_above(plan: Plan) -> None:
                 assert segment.hash in [f"sha256:{digest(picture)}" for picture in earlier_pictures]
                 continue
             fact = seen.expected.attached[segment.id]
-            assert held_text(blocks[segment.id]) == readable(fact.text)
+            assert block_text(blocks[segment.id]) == readable(fact.text)
 
 
 @TRIED
@@ -46,7 +46,7 @@ def test_reference_line_names_the_id_that_the_block_above_names(plan: Plan) -> N
 def test_reference_to_missing_entry_violates_invariant() -> None:
     _, second = turns("library")
     left = [s for s in segments_of(second.envelope, LayerId.L2) if s.id != "a.md"]
-    assert broken_laws(with_segments(second.envelope, LayerId.L2, left)) == ["reference_targets"]
+    assert broken_invariants(with_segments(second.envelope, LayerId.L2, left)) == ["reference_targets"]
 
 
 def test_reference_to_outline_violates_invariant() -> None:
@@ -54,11 +54,11 @@ def test_reference_to_outline_violates_invariant() -> None:
     shrunk = [
         replace(s, form=ArtifactForm.PREVIEW) if s.id == "a.md" else s for s in segments_of(second.envelope, LayerId.L2)
     ]
-    assert broken_laws(with_segments(second.envelope, LayerId.L2, shrunk)) == ["reference_targets"]
+    assert broken_invariants(with_segments(second.envelope, LayerId.L2, shrunk)) == ["reference_targets"]
 
 
 def test_reference_to_other_text_of_same_id_violates_invariant() -> None:
     _, second = turns("in_place")
     other = "sha256:" + "0" * 64
     stale = [replace(s, content=other) if s.id == "a.md" else s for s in segments_of(second.envelope, LayerId.L2)]
-    assert broken_laws(with_segments(second.envelope, LayerId.L2, stale)) == ["reference_targets"]
+    assert broken_invariants(with_segments(second.envelope, LayerId.L2, stale)) == ["reference_targets"]

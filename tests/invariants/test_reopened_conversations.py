@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.moves import Deed, Kept, Move, kept_plans
+from tests.invariants.moves import Deed, Kept, Move, stored_conversation_plans
 from tests.invariants.reopened_prompts import NAME, Lasting
 from tests.invariants.strategies import Attach, Plan, Step, Thing
 from tests.invariants.texts import Words
@@ -80,7 +80,7 @@ def check_parity(kept: Kept, folder: Path, open_second: Callable[[], Store]) -> 
 
 
 @TRIED
-@given(kept_plans())
+@given(stored_conversation_plans())
 def test_reopened_chat_continues_like_one_never_closed(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
@@ -88,14 +88,14 @@ def test_reopened_chat_continues_like_one_never_closed(kept: Kept) -> None:
 
 
 @TRIED
-@given(kept_plans(layout="in_place", turns=4))
+@given(stored_conversation_plans(layout="in_place", turns=4))
 def test_reopened_chat_in_file_continues_like_one_never_closed(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         check_parity(kept, Path(folder), lambda: open_sqlite(str(Path(folder) / "chats.db")))
 
 
 @TRIED
-@given(kept_plans(tree=False, auto=False))
+@given(stored_conversation_plans(tree=False, auto=False))
 def test_stored_chat_sends_like_conversation_in_memory(kept: Kept) -> None:
     store = InMemoryStore()
     with TemporaryDirectory() as one, TemporaryDirectory() as two:

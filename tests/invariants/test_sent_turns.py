@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_kept
+from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_stored_conversations
 from tests.invariants.moves import Deed, Kept, Move
 from tests.invariants.reopened_prompts import NAME
 from tests.invariants.tool_rounds import call_tools
@@ -114,7 +114,7 @@ def _messages(turn: Turn) -> list[dict[str, object]]:
 
 
 @TRIED
-@given(tight_kept(), st.lists(st.sampled_from((0, 0, 1, 2)), min_size=12, max_size=12))
+@given(tight_stored_conversations(), st.lists(st.sampled_from((0, 0, 1, 2)), min_size=12, max_size=12))
 def test_replay_shows_the_messages_that_were_sent(kept: Kept, rounds: list[int]) -> None:
     store = InMemoryStore()
     kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))

@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from tests.invariants.blocks import Block, find_blocks
-from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
+from tests.invariants.broken_prompts import broken_invariants, segments_of, turns, with_segments
 from tests.invariants.expected_history import newest
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
@@ -70,11 +70,11 @@ def test_second_full_copy_violates_invariant() -> None:
     _, second = turns("library")
     segments = segments_of(second.envelope, LayerId.L3)
     again = [replace(s, form=ArtifactForm.FULL) if s.form is ArtifactForm.REFERENCE else s for s in segments]
-    assert broken_laws(with_segments(second.envelope, LayerId.L3, again)) == ["single_copy"]
+    assert broken_invariants(with_segments(second.envelope, LayerId.L3, again)) == ["single_copy"]
 
 
 def test_full_copy_of_note_in_instructions_violates_invariant() -> None:
     first, _ = turns("library")
     note = next(s for s in segments_of(first.envelope, LayerId.L3) if s.id == "a.md")
     parts = [replace(part, inlines=((note.id, note.hash),)) for part in segments_of(first.envelope, LayerId.L1)]
-    assert broken_laws(with_segments(first.envelope, LayerId.L1, parts)) == ["single_copy"]
+    assert broken_invariants(with_segments(first.envelope, LayerId.L1, parts)) == ["single_copy"]

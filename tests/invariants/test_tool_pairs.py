@@ -4,7 +4,7 @@ import json
 
 from hypothesis import given, settings
 from tests.invariants.blocks import Block, find_blocks
-from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
+from tests.invariants.broken_prompts import broken_invariants, segments_of, turns, with_segments
 from tests.invariants.expected_history import Fact
 from tests.invariants.playing import Seen, play
 from tests.invariants.strategies import Plan, plans
@@ -58,13 +58,13 @@ def test_result_outside_its_turn_violates_tool_pairs() -> None:
     first, second = turns("in_place")
     strip = segments_of(second.envelope, LayerId.L4)
     moved = [replace(s, place="message:2") if s.kind == "tool" else s for s in strip]
-    assert broken_laws(with_segments(second.envelope, LayerId.L4, moved)) == ["tool_pairs"]
+    assert broken_invariants(with_segments(second.envelope, LayerId.L4, moved)) == ["tool_pairs"]
     apart = [replace(s, place="system") if s.kind == "tool" else s for s in segments_of(first.envelope, LayerId.L3)]
-    assert broken_laws(with_segments(first.envelope, LayerId.L3, apart)) == ["tool_pairs"]
+    assert broken_invariants(with_segments(first.envelope, LayerId.L3, apart)) == ["tool_pairs"]
 
 
 def test_result_in_library_violates_tool_pairs() -> None:
     first, second = turns("library")
     tool = next(s for s in segments_of(first.envelope, LayerId.L3) if s.kind == "tool")
     shelf = [*segments_of(second.envelope, LayerId.L2), tool]
-    assert broken_laws(with_segments(second.envelope, LayerId.L2, shelf)) == ["tool_pairs"]
+    assert broken_invariants(with_segments(second.envelope, LayerId.L2, shelf)) == ["tool_pairs"]

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.invariants.compacting import EAGER, tight_kept
+from tests.invariants.compacting import EAGER, tight_stored_conversations
 from tests.invariants.moves import Kept
 from tests.invariants.test_sent_turns import SentRecorder
 
@@ -31,7 +31,7 @@ def _replayed_messages(data: bytes) -> Sequence[object]:
 
 
 @TRIED
-@given(tight_kept(), st.lists(st.sampled_from((0, 0, 1, 2)), min_size=12, max_size=12))
+@given(tight_stored_conversations(), st.lists(st.sampled_from((0, 0, 1, 2)), min_size=12, max_size=12))
 def test_transcript_names_each_turn_that_differs_from_what_was_sent(kept: Kept, rounds: list[int]) -> None:
     store = InMemoryStore()
     kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.invariants.moves import Deed, Kept, Move, kept_plans
+from tests.invariants.moves import Deed, Kept, Move, stored_conversation_plans
 from tests.invariants.reopened_prompts import Lasting
 from tests.invariants.strategies import Plan, plans
 from tests.invariants.tool_rounds import call_tools
@@ -78,7 +78,7 @@ PLANNED_ANEW = (Deed.SETTINGS, Deed.COMPACT, Deed.UNDO)
 
 
 @TRIED
-@given(kept_plans())
+@given(stored_conversation_plans())
 def test_edited_branch_replays_with_its_epochs(kept: Kept) -> None:
     moves = tuple(move for move in kept.moves if move.deed not in PLANNED_ANEW)
     store = InMemoryStore()

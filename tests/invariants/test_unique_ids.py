@@ -1,7 +1,7 @@
 """Law: no id stands twice in a layer. With it: the library's ids are those known, in first-seen order."""
 
 from hypothesis import given, settings
-from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
+from tests.invariants.broken_prompts import broken_invariants, segments_of, turns, with_segments
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
 
@@ -43,4 +43,4 @@ def test_duplicate_id_violates_unique_ids() -> None:
     _, second = turns("library")
     segments = segments_of(second.envelope, LayerId.L3)
     reference = next(segment for segment in segments if segment.form is ArtifactForm.REFERENCE)
-    assert broken_laws(with_segments(second.envelope, LayerId.L3, [*segments, reference])) == ["unique_ids"]
+    assert broken_invariants(with_segments(second.envelope, LayerId.L3, [*segments, reference])) == ["unique_ids"]

@@ -2,7 +2,7 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.invariants.blocks import find_blocks, held_text, read_blocks
+from tests.invariants.blocks import block_text, find_blocks, read_blocks
 from tests.invariants.broken_prompts import segments_of
 from tests.invariants.playing import play
 from tests.invariants.strategies import Attach, Edit, Plan, Step, Thing, plans
@@ -38,7 +38,7 @@ def test_newest_text_of_updated_entry_follows_from_its_pieces(plan: Plan) -> Non
         for segment in segments_of(seen.envelope, LayerId.L2):
             if segment.form is ArtifactForm.UPDATE and segment.id not in seen.expected.inlined:
                 pieces = read_blocks(segment.text)
-                assert held_text(pieces) == readable(seen.expected.known[segment.id].text)
+                assert block_text(pieces) == readable(seen.expected.known[segment.id].text)
                 assert pieces[-1].is_update
 
 
@@ -63,7 +63,7 @@ def test_small_edit_is_diff_and_large_edit_is_full_text() -> None:
         parts = []
         for seen in play(Plan(things=(note,), steps=steps, layout=layout)):
             found = find_blocks(seen.turn.messages)["a.md"]
-            assert held_text(found) == seen.expected.attached["a.md"].text
+            assert block_text(found) == seen.expected.attached["a.md"].text
             parts.append(found[-1].part)
         assert parts == ["content", "diff", "diff", "content", "content"]
 

@@ -1,8 +1,8 @@
 """Law: text that cannot be fetched again stands verbatim, and leaves only when the user drops it."""
 
 from hypothesis import given, settings
-from tests.invariants.blocks import find_blocks, held_text
-from tests.invariants.broken_prompts import broken_laws, segments_of, turns, with_segments
+from tests.invariants.blocks import block_text, find_blocks
+from tests.invariants.broken_prompts import broken_invariants, segments_of, turns, with_segments
 from tests.invariants.expected_history import newest
 from tests.invariants.playing import play
 from tests.invariants.strategies import Plan, plans
@@ -24,7 +24,7 @@ def test_unrecoverable_text_stays_whole_until_dropped(plan: Plan) -> None:
             if fact.fetched_again or fact.picture:
                 continue
             assert [block.part for block in blocks[fact.id]] == ["content"], fact.id
-            assert held_text(blocks[fact.id]) == readable(fact.text)
+            assert block_text(blocks[fact.id]) == readable(fact.text)
 
 
 @TRIED
@@ -53,14 +53,14 @@ def test_shortened_selection_violates_verbatim() -> None:
     shrunk = [
         s if s.recoverable else replace(s, form=ArtifactForm.PREVIEW) for s in segments_of(second.envelope, LayerId.L2)
     ]
-    assert broken_laws(with_segments(second.envelope, LayerId.L2, shrunk)) == ["verbatim"]
+    assert broken_invariants(with_segments(second.envelope, LayerId.L2, shrunk)) == ["verbatim"]
 
 
 def test_missing_selection_violates_verbatim() -> None:
     first, second = turns("library")
     left = [s for s in segments_of(second.envelope, LayerId.L2) if s.recoverable]
     lost = with_segments(second.envelope, LayerId.L2, left)
-    assert broken_laws(lost, before=first.envelope) == ["verbatim"]
+    assert broken_invariants(lost, before=first.envelope) == ["verbatim"]
 
 
 def test_dropped_selection_may_disappear() -> None:
@@ -69,4 +69,4 @@ def test_dropped_selection_may_disappear() -> None:
     left = [s for s in segments_of(second.envelope, LayerId.L2) if s.recoverable]
     prompt = replace(second.envelope.prompt, dropped=tuple(picked))
     dropped = replace(with_segments(second.envelope, LayerId.L2, left), prompt=prompt)
-    assert broken_laws(dropped, before=first.envelope) == []
+    assert broken_invariants(dropped, before=first.envelope) == []

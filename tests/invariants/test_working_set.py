@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hypothesis import given, settings
-from tests.invariants.blocks import find_blocks, held_text
+from tests.invariants.blocks import block_text, find_blocks
 from tests.invariants.playing import Player
 from tests.invariants.strategies import Plan, plans
 from tests.invariants.texts import readable
@@ -44,7 +44,7 @@ def check_readable(sitting: Sitting, turn: Turn) -> None:
         if name.startswith("sha256:"):
             assert name in pictures
         elif name not in inlined and not name.startswith("unparsed:"):
-            text = held_text(blocks[name])
+            text = block_text(blocks[name])
             assert text is not None
             now = sitting.current(name)
             assert now is None or text == readable(now)

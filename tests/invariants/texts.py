@@ -55,12 +55,12 @@ class Version:
     draft: int = 0
 
 
-def head_mark(key: int, version: Version) -> str:
+def start_marker(key: int, version: Version) -> str:
     """Stands near the start, so that an outline keeps it."""
     return f"k{key}e{version.edit}d{version.draft}head"
 
 
-def tail_mark(key: int, version: Version) -> str:
+def end_marker(key: int, version: Version) -> str:
     """Stands at the very end, which only the whole text has."""
     return f"k{key}e{version.edit}d{version.draft}tail"
 
@@ -68,7 +68,7 @@ def tail_mark(key: int, version: Version) -> str:
 def write_text(words: Words, *, key: int, version: Version, first: str = "") -> str:
     """The text as its source has it, before anything is normalised."""
     body = [_line(n, key=key, draft=version.draft) for n in range(words.length)]
-    lines = [first, head_mark(key, version), words.spice, *body, tail_mark(key, version)]
+    lines = [first, start_marker(key, version), words.spice, *body, end_marker(key, version)]
     text = "\n".join(lines if first else lines[1:])
     if words.crlf:
         text = text.replace("\r\n", "\n").replace("\n", "\r\n")

@@ -34,7 +34,7 @@ asyncio.run(main(sys.argv[1]))
 """
 
 
-def _talk_and_kill(url: str, *, turns: int, delay: float) -> list[tuple[str, int]]:
+def _run_and_kill(url: str, *, turns: int, delay: float) -> list[tuple[str, int]]:
     """The turns that were told to be done before the program was killed."""
     with preloaded.Writing(TALK, url) as process:
         told = list(islice(process.lines, turns))
@@ -49,7 +49,7 @@ def test_every_acknowledged_answer_survives_kill(kind: str, tmp_path: Path) -> N
     url = f"sqlite:///{tmp_path}/chats.db" if kind == "sqlite" else servers.shared().make_store_url()
     dice = random.Random(7)
     for _ in range(KILLS):
-        told = _talk_and_kill(url, turns=dice.randrange(30, 120), delay=dice.random() / 10)
+        told = _run_and_kill(url, turns=dice.randrange(30, 120), delay=dice.random() / 10)
         assert len(told) >= 30
         with lamella.open(url) as engine:
             assert list(engine.verify()) == []

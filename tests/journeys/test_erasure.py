@@ -39,7 +39,7 @@ def either(request: pytest.FixtureRequest, url: str) -> str:
     return url if request.param == "sqlite" else servers.shared().make_store_url()
 
 
-def lamella_says(*words: str) -> int:
+def run_lamella_command(*words: str) -> int:
     return main(list(words))
 
 
@@ -87,12 +87,12 @@ def said(chat: Conversation) -> list[str]:
 def test_erased_conversation_leaves_tombstone_and_shared_content(either: str) -> None:
     fill(either)
     assert SECRET in rows_of(either)
-    assert lamella_says("chats", "delete", "mine", "--yes", "--store", either) == 0
+    assert run_lamella_command("chats", "delete", "mine", "--yes", "--store", either) == 0
     left = rows_of(either)
     assert [word for word in (SECRET, "Understood.", "First", hash_text(SECRET)) if word in left] == []
     assert ("mine" in left, SHARED in left) == (True, True)
-    assert lamella_says("store", "verify", "--erased", "mine", "--store", either) == 0
-    assert lamella_says("store", "verify", "--store", either) == 0
+    assert run_lamella_command("store", "verify", "--erased", "mine", "--store", either) == 0
+    assert run_lamella_command("store", "verify", "--store", either) == 0
     with lamella.open(either) as engine:
         assert [listed.name for listed in engine.chats()] == ["theirs"]
         assert SHARED in engine.chat("theirs").ask("Still?").messages[0].text
@@ -132,10 +132,10 @@ def test_open_chat_cannot_continue_after_erasure(url: str) -> None:
 @LAYOUTS
 def test_erased_artifact_is_missing_and_conversation_continues(either: str, layout: str) -> None:
     sent = fill(either, layout=layout)
-    assert lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", either) == 0
+    assert run_lamella_command("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", either) == 0
     assert SECRET not in rows_of(either)
-    assert lamella_says("store", "verify", "--erased", "mine", "--store", either) == 0
-    assert lamella_says("store", "verify", "--store", either) == 0
+    assert run_lamella_command("store", "verify", "--erased", "mine", "--store", either) == 0
+    assert run_lamella_command("store", "verify", "--store", either) == 0
     with lamella.open(either) as engine:
         conversation = engine.chat("mine")
         assert said(conversation) == ["First", "Understood.", "Again", "Noted.", "Last", "Done."]
@@ -152,7 +152,7 @@ def test_erased_artifact_is_missing_and_conversation_continues(either: str, layo
 def test_erased_artifact_leaves_no_byte_in_file(url: str, path: Path) -> None:
     fill(url)
     assert SECRET.encode() in file_bytes(path)
-    assert lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url) == 0
+    assert run_lamella_command("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url) == 0
     now = file_bytes(path)
     assert (SECRET.encode() in now, b"zebra" in now) == (False, False)
     assert all(word in now for word in (SHARED.encode(), b"Understood.", b"secret.md"))
@@ -160,7 +160,7 @@ def test_erased_artifact_leaves_no_byte_in_file(url: str, path: Path) -> None:
 
 def test_repeated_turn_warns_about_erased_attachment(url: str) -> None:
     fill(url)
-    lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
+    run_lamella_command("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
     with lamella.open(url) as engine:
         conversation = engine.chat("mine")
         again = conversation.regenerate(conversation.turns()[0].message.id)
@@ -178,7 +178,7 @@ def test_instructions_with_erased_note_are_erased(url: str, path: Path, tmp_path
         conversation.reply("Hi.")
     assert SECRET in turn.messages[0].text
     (vault / "secret.md").unlink()
-    assert lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url) == 0
+    assert run_lamella_command("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url) == 0
     assert b"zebra" not in file_bytes(path)
     with lamella.open(url, vault=vault) as engine:
         next_turn = engine.chat("mine").ask("And now?")
@@ -195,7 +195,7 @@ def test_image_is_erased_by_hash_everywhere(url: str, path: Path, tmp_path: Path
         conversation.ask("Look", attach=[ActiveNote(path="zoo.md")])
         conversation.reply("I see.")
     assert PNG in file_bytes(path)
-    assert lamella_says("chats", "delete", "mine", "--artifact", hash_bytes(PNG), "--yes", "--store", url) == 0
+    assert run_lamella_command("chats", "delete", "mine", "--artifact", hash_bytes(PNG), "--yes", "--store", url) == 0
     assert PNG not in file_bytes(path)
     with lamella.open(url) as engine:
         again = engine.chat("mine").regenerate()
@@ -208,7 +208,7 @@ def test_tool_result_can_be_erased_by_id(url: str, path: Path) -> None:
         turn = conversation.ask("Search", results=[ToolResult(name="search", output=SECRET)])
         conversation.reply("Found.")
     name = next(segment.id for layer in turn.envelope.layers for segment in layer.segments if segment.kind == "tool")
-    assert lamella_says("chats", "delete", "mine", "--artifact", name, "--yes", "--store", url) == 0
+    assert run_lamella_command("chats", "delete", "mine", "--artifact", name, "--yes", "--store", url) == 0
     assert b"zebra" not in file_bytes(path)
 
 
@@ -229,28 +229,28 @@ PLANTED: dict[str, tuple[str, tuple[object, ...]]] = {
 @pytest.mark.parametrize("planted", PLANTED)
 def test_content_restored_after_erasure_is_found(url: str, path: Path, planted: str) -> None:
     fill(url)
-    lamella_says("chats", "delete", "mine", "--yes", "--store", url)
-    assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 0
+    run_lamella_command("chats", "delete", "mine", "--yes", "--store", url)
+    assert run_lamella_command("store", "verify", "--erased", "mine", "--store", url) == 0
     statement, values = PLANTED[planted]
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement, values)
-    assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 1
+    assert run_lamella_command("store", "verify", "--erased", "mine", "--store", url) == 1
 
 
 def test_artifact_restored_after_erasure_is_found(url: str, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fill(url)
-    lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
+    run_lamella_command("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
     with closing(sqlite3.connect(path)) as connection, connection:
         row = (hash_text(SECRET), SECRET.encode())
         connection.execute("INSERT INTO contents (hash, data) VALUES (?, ?)", row)
-    assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 1
+    assert run_lamella_command("store", "verify", "--erased", "mine", "--store", url) == 1
     assert f"content {hash_text(SECRET)}" in capsys.readouterr().err
 
 
 def test_verify_erased_fails_for_conversation_never_erased(url: str) -> None:
     fill(url)
     for name in ("mine", "nobody"):
-        assert lamella_says("store", "verify", "--erased", name, "--store", url) == 1
+        assert run_lamella_command("store", "verify", "--erased", name, "--store", url) == 1
 
 
 def test_erasure_in_one_conversation_leaves_the_same_note_in_another(url: str) -> None:
@@ -259,8 +259,8 @@ def test_erasure_in_one_conversation_leaves_the_same_note_in_another(url: str) -
             conversation = engine.chat(name)
             conversation.ask("Read", attach=[Note(path="secret.md", text=SECRET)])
             conversation.reply("Yes.")
-    lamella_says("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
-    assert lamella_says("store", "verify", "--erased", "mine", "--store", url) == 0
+    run_lamella_command("chats", "delete", "mine", "--artifact", "secret.md", "--yes", "--store", url)
+    assert run_lamella_command("store", "verify", "--erased", "mine", "--store", url) == 0
     with lamella.open(url) as engine:
         sent = {name: engine.chat(name).ask("And now?").messages[0].text for name in ("mine", "theirs")}
     assert (SECRET in sent["mine"], SECRET in sent["theirs"]) == (False, True)
@@ -274,11 +274,11 @@ def test_archive_written_after_erasure_omits_it(url: str, tmp_path: Path) -> Non
         )
         conversation.reply("Yes.")
         name = next(s.id for s in conversation.ask("And?").envelope.layers[1].segments if s.id.startswith("s.md"))
-    lamella_says("chats", "delete", "mine", "--artifact", name, "--yes", "--store", url)
-    assert lamella_says("chats", "export", "mine", "--to", str(tmp_path / "out"), "--store", url) == 0
+    run_lamella_command("chats", "delete", "mine", "--artifact", name, "--yes", "--store", url)
+    assert run_lamella_command("chats", "export", "mine", "--to", str(tmp_path / "out"), "--store", url) == 0
     (file,) = (tmp_path / "out").iterdir()
     text = file.read_text(encoding="utf-8")
     assert (SECRET in text, SHARED in text) == (False, True)
     other = f"sqlite:///{tmp_path / 'other.db'}"
-    assert lamella_says("chats", "import", str(file), "--store", other) == 0
-    assert lamella_says("store", "verify", "--erased", "mine", "--store", other) == 0
+    assert run_lamella_command("chats", "import", str(file), "--store", other) == 0
+    assert run_lamella_command("store", "verify", "--erased", "mine", "--store", other) == 0

@@ -143,7 +143,7 @@ def test_archive_carries_key_and_name_and_both_conversations_of_a_name_stay(run:
     assert "From here" in run("chats", "show", "garden-2", "--store", other)[1]
 
 
-def _take_back_to_schema_3(path: Path) -> None:
+def _downgrade_to_schema_3(path: Path) -> None:
     """A store as it was before there were names; only keys that people chose can be in it."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("ALTER TABLE checkpoints DROP COLUMN apart")
@@ -164,7 +164,7 @@ def test_conversations_without_names_continue_by_id(run: Run, url: str, path: Pa
     before = [chat.id, *(record.message.id for record in chat.turns())]
     backend.store.erase_conversation("gone", at="2026-11-17T00:00:00Z")
     backend.store.close()
-    _take_back_to_schema_3(path)
+    _downgrade_to_schema_3(path)
     ran = spawn("ask", "And pears?", "--chat", "Vault test", "--model", script("Too."))
     assert ran.out == "Too.\n", ran
     assert say(url, "gone", "Another one") != "gone"

@@ -102,14 +102,14 @@ def point_at(desk: Desk, model: str) -> None:
     )
 
 
-def bring_by_archive(theirs: Desk, desk: Desk) -> tuple[str, ...]:
+def import_by_archive(theirs: Desk, desk: Desk) -> tuple[str, ...]:
     assert theirs.run("chats", "export", "plans", "--to", str(desk.here)).exit == 0
     [file] = desk.here.glob("*.md")
     assert desk.run("chats", "import", str(file)).exit == 0
     return ()
 
 
-def bring_by_copy(theirs: Desk, desk: Desk) -> tuple[str, ...]:
+def import_by_copy(theirs: Desk, desk: Desk) -> tuple[str, ...]:
     target = Path(desk.environment["HOME"]) / ".lamella" / "chats.db"
     target.parent.mkdir()
     source = f"sqlite:///{theirs.here}/.lamella/chats.db"
@@ -117,12 +117,12 @@ def bring_by_copy(theirs: Desk, desk: Desk) -> tuple[str, ...]:
     return ()
 
 
-def bring_the_file(theirs: Desk, desk: Desk) -> tuple[str, ...]:
+def import_file(theirs: Desk, desk: Desk) -> tuple[str, ...]:
     shutil.copy(theirs.here / ".lamella" / "chats.db", desk.here / "got.db")
     return ("--store", "sqlite:///got.db")
 
 
-@pytest.mark.parametrize("bring", [bring_by_archive, bring_by_copy, bring_the_file])
+@pytest.mark.parametrize("bring", [import_by_archive, import_by_copy, import_file])
 def test_imported_conversation_cannot_choose_server(
     bring: Callable[[Desk, Desk], tuple[str, ...]], theirs: Desk, desk: Desk, stranger: Stranger
 ) -> None:
@@ -140,12 +140,12 @@ def test_imported_conversation_cannot_choose_server(
 def test_updated_archive_cannot_choose_other_server(
     theirs: Desk, desk: Desk, stranger: Stranger, script: Callable[..., str]
 ) -> None:
-    bring_by_archive(theirs, desk)
+    import_by_archive(theirs, desk)
     mine = script("Mine.")
     assert desk.run("ask", "hello", "--chat", "plans").exit == 2
     assert desk.run("trust", "add", "model", mine).exit == 0
     point_at(theirs, stranger.model)
-    bring_by_archive(theirs, desk)
+    import_by_archive(theirs, desk)
     refused = desk.run("ask", "my secret", "--chat", "plans")
     assert f"The conversation names the model openai-compatible:http://{stranger.address}/v1, and you" in refused.err
     assert not stranger.was_asked()
@@ -155,7 +155,7 @@ def test_untrusted_model_of_conversation_is_not_called(
     theirs: Desk, desk: Desk, stranger: Stranger, script: Callable[..., str]
 ) -> None:
     point_at(theirs, stranger.model)
-    store = bring_the_file(theirs, desk)
+    store = import_file(theirs, desk)
     mine = script("Mine.", "Mine again.")
     assert desk.run("ask", "hello", "--chat", "plans", "--model", mine, *store).out == "Mine.\n"
     shown = desk.run("chats", "show", "plans", *store).out
@@ -429,7 +429,7 @@ asyncio.run(main())
 
 
 def test_python_is_refused_with_hint_and_may_name_model(theirs: Desk, desk: Desk, script: Callable[..., str]) -> None:
-    bring_the_file(theirs, desk)
+    import_file(theirs, desk)
     model = script("Yes.", "Again.")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "sqlite:///got.db", model],

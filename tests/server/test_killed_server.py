@@ -62,7 +62,7 @@ class Talker:
             try:
                 with httpx2.Client(base_url=self._server.address, timeout=HANG_SECONDS) as client:
                     self._begin(client)
-                    message = message or self._find_asked(client, question)
+                    message = message or self._find_question(client, question)
                     for event in self._listen(client, question, message, place):
                         place = event.id or place
                         heard += event.data.get("text", "") if event.name == "delta" else ""
@@ -81,7 +81,7 @@ class Talker:
         begun = client.post("/v1/conversations", json={"name": self.name})
         assert begun.status_code in (201, 409), begun.text
 
-    def _find_asked(self, client: httpx2.Client, question: str) -> str:
+    def _find_question(self, client: httpx2.Client, question: str) -> str:
         """A question may be written down although nobody heard of it."""
         said = client.get(f"/v1/conversations/{self.name}").json()["turns"]
         return str(said[-1]["message"]) if said and said[-1]["text"] == question else ""

@@ -57,7 +57,7 @@ def describe() -> str:
     records = read_events()
     written = [encode_snapshot(take_snapshot(records[:end])) or b"" for end in range(1, len(records) + 1)]
     told = {"bytes": written[-1].hex(), "digests": [sha256(data).hexdigest() for data in written]}
-    return json.dumps({**told, "apart": write_turns_apart().hex()}, indent=1) + "\n"
+    return json.dumps({**told, "apart": write_separate_turns().hex()}, indent=1) + "\n"
 
 
 def take_turns() -> list[MessageNode]:
@@ -72,7 +72,7 @@ def take_turns() -> list[MessageNode]:
     return turns
 
 
-def write_turns_apart() -> bytes:
+def write_separate_turns() -> bytes:
     """What is kept apart of them where every second message stands."""
     turns = take_turns()
     _, apart = split_columns(turns, {one.id for one in turns[::2]})

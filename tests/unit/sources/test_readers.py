@@ -75,7 +75,7 @@ def test_document_with_wrong_extension_is_reported(documents: DocumentReader) ->
         documents.read(UnresolvedAttachment(kind=ArtifactKind.OFFICE, name="gone.docx"))
 
 
-def read_kept(conversions: DocumentConverter, wanted: UnresolvedAttachment, key: str) -> tuple[Artifact, list[str]]:
+def read_cached(conversions: DocumentConverter, wanted: UnresolvedAttachment, key: str) -> tuple[Artifact, list[str]]:
     at = "2026-11-01T08:00:00+00:00"
     conversions.cache.folder.save(ConversionEntry(key=key, text="Words.", title="Its title", read=at, checked=at))
     told: list[str] = []
@@ -85,7 +85,7 @@ def read_kept(conversions: DocumentConverter, wanted: UnresolvedAttachment, key:
 @pytest.mark.parametrize("kind", [ArtifactKind.URL, ArtifactKind.WEB_TAB])
 def test_cached_page_has_title_and_age_warning(conversions: DocumentConverter, kind: ArtifactKind) -> None:
     url = "https://example.org/tides"
-    found, told = read_kept(conversions, UnresolvedAttachment(kind=kind, name=f"{url}#bars"), f"{kind}:{url}")
+    found, told = read_cached(conversions, UnresolvedAttachment(kind=kind, name=f"{url}#bars"), f"{kind}:{url}")
     assert (found.id, found.kind, found.title, found.text) == (url, kind, "Its title", "Words.")
     assert (found.source.url, found.source.is_rereadable) == (f"{url}#bars", True)
     assert told == [f"{url}#bars is as it was read on 2026-11-01 08:00; refresh it to read it anew."]
@@ -94,7 +94,7 @@ def test_cached_page_has_title_and_age_warning(conversions: DocumentConverter, k
 def test_video_is_read_as_a_video_in_the_languages_that_are_wanted(conversions: DocumentConverter) -> None:
     url = "https://youtu.be/b4yT1de5_-x"
     german = replace(conversions, languages=("de", "en"))
-    found, _ = read_kept(
+    found, _ = read_cached(
         german, UnresolvedAttachment(kind=ArtifactKind.YOUTUBE, name=url, title="Mine"), f"youtube:de,en:{url}"
     )
     assert (found.id, found.kind, found.title) == (url, ArtifactKind.YOUTUBE, "Mine")

@@ -47,11 +47,11 @@ def sources_of(backend: Backend) -> SourceReaders:
     return backend.adapters.open_sources()
 
 
-def take_out(backend: Backend, name: str = NAME) -> ConversationExport:
+def export_log(backend: Backend, name: str = NAME) -> ConversationExport:
     return ConversationRepository(backend.store, backend.clock).export_conversation(name)
 
 
-def take_in(backend: Backend, chronicle: ConversationExport) -> ImportOutcome:
+def import_log(backend: Backend, chronicle: ConversationExport) -> ImportOutcome:
     """Bring a conversation in, and see that all of it verifies."""
     conversations = ConversationRepository(backend.store, backend.clock)
     taken = conversations.import_conversation(chronicle)

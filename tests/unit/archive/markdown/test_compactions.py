@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
-from tests.unit.archive.markdown.chats import NAME, make_backend, take_in, take_out
+from tests.unit.archive.markdown.chats import NAME, export_log, import_log, make_backend
 from tests.unit.raw_events import parse_body
 
 from lamella import Conversation, Note
@@ -38,7 +38,7 @@ def compacted() -> ConversationExport:
         conversation.ask(f"Question {number}?")
         conversation.reply(f"Answer {number}. " + "because " * 300)
     assert conversation.compact(0.001) is not None
-    return take_out(backend)
+    return export_log(backend)
 
 
 def summary_of(chronicle: ConversationExport) -> tuple[int, Mapping[str, object]]:
@@ -49,7 +49,7 @@ def summary_of(chronicle: ConversationExport) -> tuple[int, Mapping[str, object]
 
 def test_compaction_round_trips(compacted: ConversationExport) -> None:
     assert parse_archive(render_archive(compacted), sources=None) == compacted
-    assert take_in(make_backend(), compacted) == "new"
+    assert import_log(make_backend(), compacted) == "new"
 
 
 def _other_message(text: str, chronicle: ConversationExport) -> str:
@@ -123,10 +123,10 @@ def test_compaction_of_unanswered_question_survives_changed_file(tmp_path: Path)
     assert answer is not None
     conversation.delete(answer.id)
     assert conversation.compact(0.001) is not None
-    archived = render_archive(take_out(backend), sources=open_sources(tmp_path)())
+    archived = render_archive(export_log(backend), sources=open_sources(tmp_path)())
     (tmp_path / "a.md").write_text("another text of a", encoding="utf-8")
     later = make_backend(tmp_path)
-    assert take_in(later, parse_archive(archived, sources=open_sources(tmp_path)())) == "new"
+    assert import_log(later, parse_archive(archived, sources=open_sources(tmp_path)())) == "new"
     asked = [
         m.text.rsplit("\n")[-1] for m in Conversation.open(later, NAME, {}).ask("And now?").messages if m.role == "user"
     ]

@@ -41,11 +41,11 @@ def shrink(store: Store) -> Conversation:
     """A conversation of which a compaction leaves outlines, and turns after it, so that checkpoints know of it."""
     conversation = talk(store, end=8)
     conversation.commit(conversation.plan(to=0.001))
-    talk_on(conversation)
+    continue_conversation(conversation)
     return conversation
 
 
-def talk_on(chat: Conversation, turns: int = 4) -> None:
+def continue_conversation(chat: Conversation, turns: int = 4) -> None:
     for number in range(turns):
         chat.ask(f"And {number}?")
         chat.reply("So it is.")
@@ -71,7 +71,7 @@ def at_hand(store: Store) -> set[str]:
     return {text for text in texts if text is not None}
 
 
-def asked_and_said(chat: Conversation) -> list[tuple[str, str]]:
+def message_texts_of(chat: Conversation) -> list[tuple[str, str]]:
     return [(record.message.text, record.reply.text) for record in chat.turns() if record.reply is not None]
 
 
@@ -100,12 +100,12 @@ def test_asking_reads_no_separate_columns_and_listing_reads_them_once() -> None:
     watched = Watched(store)
     conversation = open_chat(watched)
     # More of them than are looked for one by one among kept counts.
-    talk_on(conversation, 40)
+    continue_conversation(conversation, 40)
     assert watched.asked == 0
-    said = asked_and_said(conversation)
+    said = message_texts_of(conversation)
     assert watched.asked == 1
     live.reload()
-    assert said == asked_and_said(live)
+    assert said == message_texts_of(live)
     assert [text for _, text in said[:8]] == REPLIES[:8]
 
 
@@ -117,7 +117,7 @@ def test_undo_restores_separate_columns() -> None:
     messages = conversation.ask("All of it?").messages
     assert [text for text in REPLIES[:8] if any(text in message.text for message in messages)] == REPLIES[:8]
     conversation.reply("Yes.")
-    talk_on(conversation, 8)
+    continue_conversation(conversation, 8)
     # What stands again is at hand once earlier ones are written anew, and found where it is until then.
     again = open_chat(store).ask("And again?").messages
     assert [text for text in REPLIES[:8] if any(text in message.text for message in again)] == REPLIES[:8]
@@ -136,7 +136,7 @@ def test_unreadable_separate_columns_are_rebuilt_from_events(damage: bytes) -> N
     store = InMemoryStore()
     live = shrink(store)
     lost = Watched(store, lambda one: replace(one, separate_data=damage))
-    assert asked_and_said(open_chat(lost)) == asked_and_said(live)
+    assert message_texts_of(open_chat(lost)) == message_texts_of(live)
     unread = [one for one in list_checkpoints(store, "chat") if one.separate_data]
     assert unread
     assert [place for place, _ in damages(lost)] == [f"checkpoint {one.version}" for one in unread]
@@ -149,7 +149,7 @@ def test_separate_columns_of_other_checkpoint_are_not_used() -> None:
     first, second = list(apart)[:2]
     swapped = {first: apart[second], second: apart[first]}
     mixed = Watched(store, lambda one: replace(one, separate_data=swapped.get(one.version, one.separate_data)))
-    assert asked_and_said(open_chat(mixed)) == asked_and_said(live)
+    assert message_texts_of(open_chat(mixed)) == message_texts_of(live)
 
 
 def test_removed_checkpoints_are_rebuilt_from_events() -> None:
@@ -159,7 +159,7 @@ def test_removed_checkpoints_are_rebuilt_from_events() -> None:
     conversation.ask("Where were we?")
     store._stored["chat"].checkpoints.clear()
     live.reload()
-    assert asked_and_said(conversation) == asked_and_said(live)
+    assert message_texts_of(conversation) == message_texts_of(live)
 
 
 def test_changed_events_are_reported() -> None:
@@ -169,10 +169,10 @@ def test_changed_events_are_reported() -> None:
     conversation.ask("Where were we?")
     store._stored["chat"].checkpoints.clear()
     other = InMemoryStore()
-    talk_on(open_chat(other), 20)
+    continue_conversation(open_chat(other), 20)
     store._stored["chat"].records[:] = other._stored["chat"].records[: len(store._stored["chat"].records)]
     with pytest.raises(StoreCorruptedError, match="its events say something else"):
-        asked_and_said(conversation)
+        message_texts_of(conversation)
 
 
 def test_separate_columns_of_other_conversation_are_not_used() -> None:
@@ -183,11 +183,11 @@ def test_separate_columns_of_other_conversation_are_not_used() -> None:
         conversation.ask(f"Question {number}?")
         conversation.reply(f"Secret {number}. " * 40)
     conversation.commit(conversation.plan(to=0.001))
-    talk_on(conversation)
+    continue_conversation(conversation)
     foreign = {one.version: one.separate_data for one in list_checkpoints(other, "other")}
     mixed = Watched(store, lambda one: replace(one, separate_data=foreign.get(one.version, b"")))
     assert any(foreign.values())
-    assert asked_and_said(open_chat(mixed)) == asked_and_said(live)
+    assert message_texts_of(open_chat(mixed)) == message_texts_of(live)
 
 
 def test_separate_columns_of_other_process_are_found() -> None:
@@ -199,8 +199,8 @@ def test_separate_columns_of_other_process_are_found() -> None:
     live.reload()
     # The texts that this chat has at hand go apart, and what was apart is there with more.
     live.commit(live.plan(to=0.001))
-    talk_on(live)
-    assert [text for _, text in asked_and_said(late)[:8]] == REPLIES[:8]
+    continue_conversation(live)
+    assert [text for _, text in message_texts_of(late)[:8]] == REPLIES[:8]
 
 
 def test_incomplete_separate_columns_are_rebuilt_from_events() -> None:
@@ -209,10 +209,10 @@ def test_incomplete_separate_columns_are_rebuilt_from_events() -> None:
     before = {one.version: one.separate_data for one in list_checkpoints(store, "chat")}
     conversation = open_chat(store)
     conversation.commit(conversation.plan(to=0.001))
-    talk_on(conversation)
+    continue_conversation(conversation)
     older = Watched(store, lambda one: replace(one, separate_data=before.get(one.version) or one.separate_data))
     assert any(before.values())
-    assert asked_and_said(open_chat(older)) == asked_and_said(conversation)
+    assert message_texts_of(open_chat(older)) == message_texts_of(conversation)
 
 
 def test_restored_text_after_undo_needs_no_separate_column() -> None:
@@ -220,7 +220,7 @@ def test_restored_text_after_undo_needs_no_separate_column() -> None:
     shrink(store)
     conversation = open_chat(store)
     conversation.undo()
-    talk_on(conversation, 12)
+    continue_conversation(conversation, 12)
     assert set(REPLIES[:8]) <= at_hand(store)
     watched = Watched(store)
     open_chat(watched).ask("And now?")
@@ -234,7 +234,7 @@ def test_opening_shortened_tool_turn_reads_no_separate_columns() -> None:
         conversation.ask(f"Question {number}?", results=[ToolResult(name="look", output=f"Found {number}. " * 30)])
         conversation.reply(REPLIES[number])
     conversation.commit(conversation.plan(to=0.001))
-    talk_on(conversation)
+    continue_conversation(conversation)
     watched = Watched(store)
     again = open_chat(watched)
     assert again.ask("And now?").messages
@@ -253,7 +253,7 @@ def test_events_are_folded_once_for_all_missing_text() -> None:
             return super().load(conversation, after=after)
 
     counted = Counted(store, lambda one: replace(one, separate_data=b""))
-    assert asked_and_said(open_chat(counted)) == asked_and_said(live)
+    assert message_texts_of(open_chat(counted)) == message_texts_of(live)
     assert counted.loads == 1
 
 
@@ -303,7 +303,7 @@ def test_conversations_wait_only_for_their_own_store() -> None:
 
     chats = [open_chat(Meeting(store)) for store in stores]
     with ThreadPoolExecutor() as pool:
-        assert list(pool.map(asked_and_said, chats)) == [asked_and_said(live) for live in lives]
+        assert list(pool.map(message_texts_of, chats)) == [message_texts_of(live) for live in lives]
 
 
 def test_damaged_separate_columns_are_repaired_by_next_save() -> None:
@@ -317,7 +317,7 @@ def test_damaged_separate_columns_are_repaired_by_next_save() -> None:
     ] * len(damaged)
     conversation = open_chat(store)
     conversation.undo()
-    talk_on(conversation, 12)
+    continue_conversation(conversation, 12)
     assert damages(store) == []
 
 
@@ -334,7 +334,7 @@ def test_unchanged_checkpoints_are_not_rewritten() -> None:
             return super().save_checkpoint(conversation_key, checkpoint, replaced_versions=replaced_versions)
 
     del chat
-    talk_on(open_chat(Writing(store)), 12)
+    continue_conversation(open_chat(Writing(store)), 12)
     assert max(map(len, written)) <= 1
 
 
@@ -343,7 +343,7 @@ def test_blocks_are_returned_once_and_cleared_by_erasure() -> None:
     conversation = open_chat(store)
     conversation.ask("What is in it?", attach=[Note(path="a.md", text="A long note. " * 40)])
     conversation.reply("A note.")
-    talk_on(conversation, 6)
+    continue_conversation(conversation, 6)
     kept = ConversationLog(make_backend(store), "chat")
     assert kept.pop_blocks()
     assert kept.pop_blocks() == {}
@@ -363,5 +363,5 @@ def test_damaged_separate_columns_do_not_prevent_new_checkpoint() -> None:
         conversation.reply(REPLIES[number] * 4)
     last = list_checkpoints(store, "chat")[-1].version
     conversation.commit(conversation.plan(to=0.001))
-    talk_on(conversation)
+    continue_conversation(conversation)
     assert list_checkpoints(store, "chat")[-1].version > last

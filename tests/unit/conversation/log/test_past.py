@@ -61,7 +61,7 @@ def without_contents(checkpoint: Checkpoint) -> Checkpoint:
     return replace(checkpoint, data=encode_snapshot(replace(snapshot, blocks={})) or b"")
 
 
-def tells_all(store: Store, alter: Callable[[Checkpoint], Checkpoint] = without_contents) -> bool:
+def replays_everything(store: Store, alter: Callable[[Checkpoint], Checkpoint] = without_contents) -> bool:
     """Whether the first turn is told when the next is asked: nobody else asks for what it brought."""
     noting = Noting(store, alter)
     turn = open_chat(noting).ask("And now?")
@@ -79,8 +79,8 @@ def test_checkpointed_state_is_not_replayed() -> None:
     store, same = InMemoryStore(), InMemoryStore()
     fill(store)
     fill(same)
-    assert not tells_all(store)
-    assert tells_all(same, without_state)
+    assert not replays_everything(store)
+    assert replays_everything(same, without_state)
     ones, others = open_chat(store).turns()[-1].message.question, open_chat(same).turns()[-1].message.question
     assert ones is not None
     assert others is not None
@@ -113,7 +113,7 @@ def test_previous_newest_checkpoint_loses_its_state() -> None:
 def test_other_branch_is_replayed_completely(change: Callable[[Conversation], object]) -> None:
     store = InMemoryStore()
     change(fill(store))
-    assert tells_all(store)
+    assert replays_everything(store)
 
 
 def test_earlier_turn_is_read_only_on_request() -> None:
@@ -199,7 +199,7 @@ def attach_notes(store: Store) -> Conversation:
     return conversation
 
 
-def talk_on(chat: Conversation) -> None:
+def continue_conversation(chat: Conversation) -> None:
     for number in range(5):
         chat.ask(f"And {number}?")
         chat.reply("That, too.")
@@ -207,7 +207,7 @@ def talk_on(chat: Conversation) -> None:
 
 def test_texts_of_stored_blocks_are_not_read() -> None:
     store = InMemoryStore()
-    talk_on(attach_notes(store))
+    continue_conversation(attach_notes(store))
     blocks = [block for snapshot in snapshots(store) for block in snapshot.blocks.values()]
     assert all(any(text in block for block in blocks) for text in NOTES.values())
     noting = Noting(store)
@@ -216,7 +216,7 @@ def test_texts_of_stored_blocks_are_not_read() -> None:
     assert all(any(text in message.text for message in turn.messages) for text in NOTES.values())
     conversation.reply("Nothing.")
     # Often enough that the next checkpoints are kept.
-    talk_on(conversation)
+    continue_conversation(conversation)
     assert noting.asked == set()
 
 
@@ -224,7 +224,7 @@ def shrink(store: Store) -> Conversation:
     """A conversation with notes of which a compaction leaves their names, and turns after it."""
     conversation = attach_notes(store)
     conversation.commit(conversation.plan(to=0.001))
-    talk_on(conversation)
+    continue_conversation(conversation)
     return conversation
 
 
@@ -328,5 +328,5 @@ def test_unreadable_earlier_checkpoints_do_not_prevent_new_one() -> None:
     damaged.unreadable = True
     conversation.commit(conversation.plan(to=0.001))
     last = list_checkpoints(store, "chat")[-1].version
-    talk_on(conversation)
+    continue_conversation(conversation)
     assert list_checkpoints(store, "chat")[-1].version > last + 4

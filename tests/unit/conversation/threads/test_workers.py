@@ -51,7 +51,7 @@ def test_event_loop_runs_meanwhile(workers: Workers) -> None:
     assert asyncio.run(wait())
 
 
-def _hold_all(workers: Workers, until: Event) -> list["asyncio.Task[bool]"]:
+def _block_all_threads(workers: Workers, until: Event) -> list["asyncio.Task[bool]"]:
     """More work than there are threads, none of which ends before it is told to."""
     return [asyncio.create_task(workers.run(lambda: until.wait(FAR))) for _ in range(THREADS + 4)]
 
@@ -61,7 +61,7 @@ def test_work_cancelled_before_start_is_not_done(workers: Workers) -> None:
 
     async def cancel() -> None:
         free = Event()
-        busy = _hold_all(workers, free)
+        busy = _block_all_threads(workers, free)
         late = asyncio.create_task(workers.run(lambda: done.append("late")))
         await asyncio.sleep(0.01)
         late.cancel()
@@ -81,7 +81,7 @@ def test_essential_work_is_awaited_despite_cancellation(workers: Workers, begun:
 
     async def cancel() -> None:
         free = Event()
-        busy = [] if begun else _hold_all(workers, free)
+        busy = [] if begun else _block_all_threads(workers, free)
         lasting = asyncio.create_task(
             workers.run_uncancellable(lambda: done.append("lasts") if free.wait(FAR) else None)
         )
@@ -101,9 +101,9 @@ def test_essential_work_is_awaited_despite_cancellation(workers: Workers, begun:
 def test_stuck_threads_raise_store_unavailable() -> None:
     workers = Workers(timeout=0.1)
 
-    async def stand_in_line() -> None:
+    async def wait_in_queue() -> None:
         free = Event()
-        busy = _hold_all(workers, free)
+        busy = _block_all_threads(workers, free)
         await asyncio.sleep(0)
         with pytest.raises(StoreUnavailableError, match=r"nothing for 0\.1 s"):
             await workers.run(lambda: None)
@@ -112,16 +112,16 @@ def test_stuck_threads_raise_store_unavailable() -> None:
         # Those that had begun are waited for, however long they take.
         assert ended.count(True) == THREADS
 
-    asyncio.run(stand_in_line())
+    asyncio.run(wait_in_queue())
     workers.close()
 
 
 def test_later_waiters_time_out_too() -> None:
     workers = Workers(timeout=0.2)
 
-    async def come_one_after_the_other() -> None:
+    async def start_one_by_one() -> None:
         free = Event()
-        busy = _hold_all(workers, free)
+        busy = _block_all_threads(workers, free)
         waiting = []
         for _ in range(3):
             waiting.append(asyncio.create_task(workers.run(lambda: None)))
@@ -131,18 +131,18 @@ def test_later_waiters_time_out_too() -> None:
         free.set()
         await asyncio.gather(*busy, return_exceptions=True)
 
-    asyncio.run(come_one_after_the_other())
+    asyncio.run(start_one_by_one())
     workers.close()
 
 
 def test_waiters_behind_progress_do_not_time_out() -> None:
     workers = Workers(timeout=0.1)
 
-    async def stand_in_line() -> list[bool]:
+    async def wait_in_queue() -> list[bool]:
         pause = Event()
         return await asyncio.gather(*(workers.run(lambda: pause.wait(0.05)) for _ in range(60)))
 
-    assert asyncio.run(stand_in_line()) == [False] * 60
+    assert asyncio.run(wait_in_queue()) == [False] * 60
     workers.close()
 
 

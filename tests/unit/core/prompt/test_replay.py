@@ -264,7 +264,7 @@ def test_batched_replay_of_compacted_history_equals_single(turns: list[Turn]) ->
     assert texts(told) == texts(each)
 
 
-def talk_under(
+def make_conversation_under(
     receipts: Mapping[int, tuple[CompactionReceipt, ...]], terms: TurnSettings, *, named: bool = True
 ) -> list[Turn]:
     return [
@@ -290,7 +290,7 @@ def test_outlines_removed_by_later_compaction_are_not_needed(terms: TurnSettings
     left = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=("0a", "2a", "3q", "3a", "4q"))
     later = CompactionStep(name=CompactionStepName.REPLIES, removed=("6a", "7a"))
     receipts = {8: (compact(8, outlined),), 10: (compact(10, left, later),)}
-    turns = talk_under(receipts, terms)
+    turns = make_conversation_under(receipts, terms)
     each = NEW
     for turn in turns:
         each = advance(each, turn, choose_layout, tokenizer=QUARTERS)
@@ -309,7 +309,7 @@ def test_replies_removed_by_later_step_are_not_outlined() -> None:
     outlined = CompactionStep(name=CompactionStepName.REPLIES, removed=("0a", "1a", "2a", "3a"), outlines=("Gist",) * 4)
     lines = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=("0a", "1a", "2a"))
     gone = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=("0q", "0a", "1a"))
-    turns = talk_under({8: (compact(8, outlined, lines),), 10: (compact(10, gone),)}, IN_PLACE)
+    turns = make_conversation_under({8: (compact(8, outlined, lines),), 10: (compact(10, gone),)}, IN_PLACE)
     counted: list[str] = []
 
     def note_count(text: str) -> int:
@@ -348,7 +348,7 @@ def test_any_compacted_history_replays_the_same(*, steps: list[list[CompactionSt
     compacted = {
         at: (replace(compact(at, *some), chain_version=chain),) for at, some in zip((7, 9, 10), steps, strict=True)
     }
-    turns = talk_under(compacted, IN_PLACE, named=named)
+    turns = make_conversation_under(compacted, IN_PLACE, named=named)
     each = NEW
     for turn in turns:
         each = advance(each, turn, choose_layout, tokenizer=QUARTERS)

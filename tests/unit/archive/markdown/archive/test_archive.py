@@ -7,8 +7,10 @@ from tests.unit.archive.markdown.chats import (
     NAME,
     attached,
     chat,
+    export_log,
     fold,
     given,
+    import_log,
     make_backend,
     next_turn,
     note,
@@ -17,8 +19,6 @@ from tests.unit.archive.markdown.chats import (
     search,
     selection,
     sources_of,
-    take_in,
-    take_out,
 )
 from tests.unit.pictures import png
 
@@ -78,13 +78,13 @@ def had(backend: Backend) -> Conversation:
 
 def test_archive_round_trip_is_exact(backend: Backend) -> None:
     had(backend)
-    export = take_out(backend)
+    export = export_log(backend)
     assert parse_archive(render_archive(export), sources=sources_of(backend)) == export
 
 
 def test_visible_text_is_what_user_saw(backend: Backend) -> None:
     had(backend)
-    text = render_archive(take_out(backend))
+    text = render_archive(export_log(backend))
     assert text.startswith(
         f"---\nlamella: 1\nconversation: {NAME}\ntitle: One of everything\ncreated: 2026-11-15T10:00"
     )
@@ -97,7 +97,7 @@ def test_visible_text_is_what_user_saw(backend: Backend) -> None:
 
 def test_archive_omits_note_text_and_keeps_the_rest(backend: Backend) -> None:
     had(backend)
-    text = render_archive(take_out(backend))
+    text = render_archive(export_log(backend))
     assert "text of a" not in text
     assert "text of b" not in text
     for riding in ("the page", "selected words", "found", "read from a PDF", "iVBORw0KGgo"):
@@ -108,7 +108,7 @@ def test_files_that_sources_lack_are_included(backend: Backend, vault: Path) -> 
     conversation_log = had(backend)
     conversation_log.ask(TurnRequest(text="Third", attach=(given("elsewhere.md", "only ever given as text"),)))
     (vault / "a.md").write_text("edited since", encoding="utf-8")
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export, sources=sources_of(backend))
     assert "only ever given as text" in text
     assert '"text of a"' in text
@@ -121,7 +121,7 @@ def test_older_text_of_edited_note_is_included_and_newest_named(backend: Backend
     conversation_log.ask(TurnRequest(text="one", attach=(note("a.md"),)))
     (vault / "a.md").write_text("newer text", encoding="utf-8")
     conversation_log.ask(TurnRequest(text="two", attach=(note("a.md"),)))
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     assert "text of a" in text
     assert "newer text" not in text
@@ -132,7 +132,7 @@ def test_snapshot_text_is_included(backend: Backend, vault: Path) -> None:
     Conversation.open(backend, NAME).ask(
         TurnRequest(text="one", attach=(given("a.md", "text of a", policy=AttachmentPolicy.SNAPSHOT),))
     )
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     (vault / "a.md").write_text("newer text", encoding="utf-8")
     assert parse_archive(text, sources=sources_of(backend)) == export
@@ -141,7 +141,7 @@ def test_snapshot_text_is_included(backend: Backend, vault: Path) -> None:
 def test_erased_note_is_not_restored_from_vault(backend: Backend) -> None:
     had(backend)
     ConversationRepository(backend.store, backend.clock).erase_artifact(NAME, "a.md")
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     assert '"path":"a.md"}' not in text.partition('"files"')[2]
     assert parse_archive(text, sources=sources_of(backend)) == export
@@ -149,12 +149,12 @@ def test_erased_note_is_not_restored_from_vault(backend: Backend) -> None:
 
 def test_changed_note_is_used_with_warning(backend: Backend, vault: Path) -> None:
     had(backend)
-    text = render_archive(take_out(backend))
+    text = render_archive(export_log(backend))
     (vault / "a.md").write_text("quite another text", encoding="utf-8")
     read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md has changed since; its text of now is used.",)
     other = make_backend(vault)
-    take_in(other, read)
+    import_log(other, read)
     sent = "".join(message.text for message in next_turn(other).messages)
     assert "quite another text" in sent
     assert "text of a" not in sent
@@ -163,7 +163,7 @@ def test_changed_note_is_used_with_warning(backend: Backend, vault: Path) -> Non
 
 def test_moved_note_is_found_by_name(backend: Backend, vault: Path) -> None:
     had(backend)
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     (vault / "a.md").rename(vault / "deep" / "A.md")
     read = parse_archive(text, sources=sources_of(backend))
@@ -173,7 +173,7 @@ def test_moved_note_is_found_by_name(backend: Backend, vault: Path) -> None:
 
 def test_moved_and_changed_note_is_reported(backend: Backend, vault: Path) -> None:
     had(backend)
-    text = render_archive(take_out(backend))
+    text = render_archive(export_log(backend))
     (vault / "a.md").unlink()
     (vault / "deep" / "a.md").write_text("moved and edited", encoding="utf-8")
     read = parse_archive(text, sources=sources_of(backend))
@@ -183,7 +183,7 @@ def test_moved_and_changed_note_is_reported(backend: Backend, vault: Path) -> No
 
 def test_ambiguous_note_is_omitted(backend: Backend, vault: Path) -> None:
     had(backend)
-    text = render_archive(take_out(backend))
+    text = render_archive(export_log(backend))
     (vault / "a.md").unlink()
     for place in ("deep", "other"):
         (vault / place).mkdir(exist_ok=True)
@@ -191,12 +191,12 @@ def test_ambiguous_note_is_omitted(backend: Backend, vault: Path) -> None:
     read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md is left out: it is not there, and 2 notes have its name: deep/a.md, other/a.md.",)
     assert "a.md" not in attached(read)[0]
-    assert take_in(make_backend(vault), read) == "new"
+    assert import_log(make_backend(vault), read) == "new"
 
 
 def test_moved_note_is_identified_by_equal_text(backend: Backend, vault: Path) -> None:
     had(backend)
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     (vault / "a.md").rename(vault / "deep" / "a.md")
     (vault / "other").mkdir()
@@ -213,33 +213,33 @@ def test_missing_note_is_omitted_and_conversation_continues(backend: Backend, va
     conversation_log.ask(TurnRequest(text="Third"))
     conversation_log.delete(conversation_log.turns()[1].message.id)
     conversation_log.ask(TurnRequest(text="Fourth"))
-    text = render_archive(take_out(backend))
+    text = render_archive(export_log(backend))
     (vault / "a.md").unlink()
     read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md is left out: it is not there.",)
     other = make_backend(vault)
-    take_in(other, read)
+    import_log(other, read)
     turn = next_turn(other)
     assert "text of a" not in "".join(message.text for message in turn.messages)
-    assert said(read) == said(take_out(backend))
-    assert len(fold(read).branch_heads()) == len(fold(take_out(backend)).branch_heads())
+    assert said(read) == said(export_log(backend))
+    assert len(fold(read).branch_heads()) == len(fold(export_log(backend)).branch_heads())
 
 
 def test_named_files_without_vault_are_omitted_with_warning(backend: Backend) -> None:
     had(backend)
-    read = parse_archive(render_archive(take_out(backend)), sources=None)
+    read = parse_archive(render_archive(export_log(backend)), sources=None)
     assert read.warnings == (
         "a.md is left out: no vault was given to read it from.",
         "deep/b, [c].md is left out: no vault was given to read it from.",
     )
     kept = [page("https://example.org/x", ""), selection("a.md", "selected words"), picture()]
     assert attached(read)[0] == [*(artifact.id for artifact in kept), "paper.pdf"]
-    assert take_in(make_backend(), read) == "new"
+    assert import_log(make_backend(), read) == "new"
 
 
 def test_contents_in_store_are_not_read_from_files(backend: Backend, vault: Path) -> None:
     had(backend)
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     (vault / "a.md").write_text("quite another text", encoding="utf-8")
     for sources in (None, sources_of(backend)):
@@ -251,7 +251,7 @@ def test_contents_in_store_are_not_read_from_files(backend: Backend, vault: Path
 def test_two_notes_of_same_text_are_found_while_one_exists(backend: Backend, vault: Path) -> None:
     (vault / "twin.md").write_text("text of a", encoding="utf-8")
     Conversation.open(backend, NAME).ask(TurnRequest(text="one", attach=(note("a.md"), note("twin.md"))))
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     (vault / "a.md").unlink()
     read = parse_archive(text, sources=sources_of(backend))
@@ -262,20 +262,20 @@ def test_note_in_instructions_is_restored_or_reported(backend: Backend, vault: P
     conversation_log = Conversation.open(backend, NAME)
     conversation_log.ask(TurnRequest(text="one", system={"instructions": "Use {[[a]]}."}))
     conversation_log.reply("two")
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     assert parse_archive(text, sources=sources_of(backend)) == export
     (vault / "a.md").write_text("drawn in anew", encoding="utf-8")
     read = parse_archive(text, sources=sources_of(backend))
     assert read.warnings == ("a.md has changed since; its text of now is used.",)
     other = make_backend(vault)
-    take_in(other, read)
+    import_log(other, read)
     assert "drawn in anew" in next_turn(other).messages[0].text
 
 
 def test_line_endings_and_bom_do_not_matter(backend: Backend) -> None:
     had(backend)
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     for saved in (text.replace("\n", "\r\n"), "\ufeff" + text, text.replace("\n", "\r")):
         assert parse_archive(saved, sources=sources_of(backend)) == export
@@ -283,21 +283,21 @@ def test_line_endings_and_bom_do_not_matter(backend: Backend) -> None:
 
 def test_id_changed_by_hand_is_refused(backend: Backend) -> None:
     had(backend)
-    text = render_archive(take_out(backend)).replace(f"conversation: {NAME}", "conversation: other", 1)
+    text = render_archive(export_log(backend)).replace(f"conversation: {NAME}", "conversation: other", 1)
     with pytest.raises(BadInputError, match=f"names the conversation 'other'; the comment holds '{NAME}'"):
         parse_archive(text, sources=None)
 
 
 def test_events_that_do_not_fit_together_are_refused(backend: Backend) -> None:
     chat(backend, ("one", "two"))
-    text = render_archive(take_out(backend)).replace('"parent":""', '"parent":"nobody"')
+    text = render_archive(export_log(backend)).replace('"parent":""', '"parent":"nobody"')
     with pytest.raises(BadInputError, match="comment is damaged: Event 1"):
         parse_archive(text, sources=None)
 
 
 def test_conversation_without_messages_is_exported(backend: Backend) -> None:
     Conversation.open(backend, NAME).rename("Only a title")
-    export = take_out(backend)
+    export = export_log(backend)
     assert parse_archive(render_archive(export), sources=None) == export
 
 
@@ -306,7 +306,7 @@ def test_code_file_is_named_and_pdf_is_not_read_from_vault(backend: Backend, vau
     Conversation.open(backend, NAME).ask(
         TurnRequest(text="one", attach=(given("x.py", "print()", kind=ArtifactKind.CODE),))
     )
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     assert "print()" not in text
     assert parse_archive(text, sources=open_sources(vault)()) == export

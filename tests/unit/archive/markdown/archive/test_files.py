@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests import preloaded
-from tests.unit.archive.markdown.chats import NAME, chat, make_backend, said, take_in, take_out
+from tests.unit.archive.markdown.chats import NAME, chat, export_log, import_log, make_backend, said
 
 from lamella.archive.markdown import load_archive, parse_archive, save_archive
 from lamella.conversation.backend import Backend
@@ -32,7 +32,7 @@ def backend() -> Backend:
 
 def talk(backend: Backend, title: str = "A talk", name: str = NAME) -> ConversationExport:
     chat(backend, ("one", "two"), name=name).rename(title)
-    return take_out(backend, name)
+    return export_log(backend, name)
 
 
 def names(folder: Path) -> list[str]:
@@ -51,7 +51,7 @@ def test_conversation_is_saved_under_title_and_loads_unchanged(backend: Backend,
 def test_saving_again_updates_the_same_file(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
-    assert save_archive(take_out(backend), tmp_path) == path
+    assert save_archive(export_log(backend), tmp_path) == path
     assert names(tmp_path) == ["A talk.md"]
     assert said(load_archive(path, None)) == ["one", "two", "three"]
 
@@ -66,14 +66,14 @@ def test_pipe_with_archive_name_is_skipped(backend: Backend, tmp_path: Path) -> 
 def test_saving_unchanged_conversation_does_not_touch_file(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
     before = path.stat()
-    assert save_archive(take_out(backend), tmp_path) == path
+    assert save_archive(export_log(backend), tmp_path) == path
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
 
 
 def test_renamed_file_is_found_by_id_and_keeps_name(backend: Backend, tmp_path: Path) -> None:
     save_archive(talk(backend), tmp_path).rename(tmp_path / "My own name.MD")
     Conversation.open(backend, NAME).rename("Another title")
-    assert save_archive(take_out(backend), tmp_path) == tmp_path / "My own name.MD"
+    assert save_archive(export_log(backend), tmp_path) == tmp_path / "My own name.MD"
     assert names(tmp_path) == ["My own name.MD"]
 
 
@@ -106,7 +106,7 @@ def test_file_with_long_front_matter_is_still_found(backend: Backend, tmp_path: 
     many = "".join(f"  - tag {n}\n" for n in range(2_000))
     path.write_text(path.read_text(encoding="utf-8").replace("---\n", f"---\ntags:\n{many}", 1), encoding="utf-8")
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
-    assert save_archive(take_out(backend), tmp_path) == path
+    assert save_archive(export_log(backend), tmp_path) == path
     assert "  - tag 1999\n" in path.read_text(encoding="utf-8")
 
 
@@ -116,10 +116,10 @@ def test_text_added_around_messages_is_kept(backend: Backend, tmp_path: Path) ->
     text = text.replace("created:", "tags: [mine]\ncreated:", 1).replace("**user**: one", "# Mine\n\n**user**: one", 1)
     path.write_text(text, encoding="utf-8")
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
-    save_archive(take_out(backend), tmp_path)
+    save_archive(export_log(backend), tmp_path)
     text = path.read_text(encoding="utf-8")
     assert "\ntags: [mine]\n---\n\n# Mine\n\n**user**: one\n" in text
-    assert load_archive(path, None) == take_out(backend)
+    assert load_archive(path, None) == export_log(backend)
 
 
 def test_manual_edits_are_not_overwritten_before_import(backend: Backend, tmp_path: Path) -> None:
@@ -127,12 +127,12 @@ def test_manual_edits_are_not_overwritten_before_import(backend: Backend, tmp_pa
     edited = path.read_text(encoding="utf-8").replace("**ai**: two", "**ai**: deux")
     path.write_text(edited, encoding="utf-8")
     with pytest.raises(BadInputError, match=r"A talk\.md was edited by hand") as caught:
-        save_archive(take_out(backend), tmp_path)
+        save_archive(export_log(backend), tmp_path)
     assert "Import it first" in caught.value.hint
     assert path.read_text(encoding="utf-8") == edited
-    take_in(backend, load_archive(path, None))
+    import_log(backend, load_archive(path, None))
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
-    assert save_archive(take_out(backend), tmp_path) == path
+    assert save_archive(export_log(backend), tmp_path) == path
     assert said(load_archive(path, None)) == ["one", "deux", "three"]
 
 
@@ -140,14 +140,14 @@ def test_damaged_archive_is_not_overwritten(backend: Backend, tmp_path: Path) ->
     path = save_archive(talk(backend), tmp_path)
     path.write_text(path.read_text(encoding="utf-8")[:-200], encoding="utf-8")
     with pytest.raises(BadInputError, match="cannot be read") as caught:
-        save_archive(take_out(backend), tmp_path)
+        save_archive(export_log(backend), tmp_path)
     assert "Move the file away" in caught.value.hint
 
 
 def test_of_two_copies_the_one_with_the_title_is_updated(backend: Backend, tmp_path: Path) -> None:
     path = save_archive(talk(backend), tmp_path)
     (tmp_path / "A copy.md").write_bytes(path.read_bytes())
-    assert save_archive(take_out(backend), tmp_path) == path
+    assert save_archive(export_log(backend), tmp_path) == path
 
 
 def test_file_permissions_and_links_are_kept(backend: Backend, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_file_permissions_and_links_are_kept(backend: Backend, tmp_path: Path) -
     link = folder / "link.md"
     link.symlink_to(path)
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
-    assert save_archive(take_out(backend), folder) == link
+    assert save_archive(export_log(backend), folder) == link
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert said(load_archive(path, None))[-1] == "three"
@@ -174,7 +174,7 @@ def test_new_file_and_folder_are_private(backend: Backend, tmp_path: Path) -> No
 def test_newer_archive_is_not_overwritten(backend: Backend, tmp_path: Path) -> None:
     older = talk(backend)
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
-    path = save_archive(take_out(backend), tmp_path)
+    path = save_archive(export_log(backend), tmp_path)
     newer = path.read_bytes()
     with pytest.raises(
         HistoryConflictError, match=r"A talk\.md has 4 events of 0190-chat; the store knows 3"
@@ -183,21 +183,21 @@ def test_newer_archive_is_not_overwritten(backend: Backend, tmp_path: Path) -> N
     assert "Import the file first" in caught.value.hint
     assert path.read_bytes() == newer
     behind = make_backend()
-    take_in(behind, older)
-    take_in(behind, load_archive(path, None))
-    assert save_archive(take_out(behind), tmp_path) == path
+    import_log(behind, older)
+    import_log(behind, load_archive(path, None))
+    assert save_archive(export_log(behind), tmp_path) == path
 
 
 def test_archive_with_other_history_is_not_overwritten(backend: Backend, tmp_path: Path) -> None:
     older = talk(backend)
     other = make_backend()
-    take_in(other, older)
+    import_log(other, older)
     chat(backend, ("here", "yes"))
     chat(other, ("there", "no"))
-    path = save_archive(take_out(backend), tmp_path)
+    path = save_archive(export_log(backend), tmp_path)
     before = path.read_bytes()
     with pytest.raises(HistoryConflictError, match="another history from event 4 on") as caught:
-        save_archive(take_out(other), tmp_path)
+        save_archive(export_log(other), tmp_path)
     assert "another folder" in caught.value.hint
     assert path.read_bytes() == before
 
@@ -208,7 +208,7 @@ def test_archive_of_other_conversation_is_not_overwritten(backend: Backend, tmp_
     other = make_backend()
     chat(other, ("something", "else")).rename("A talk")
     with pytest.raises(HistoryConflictError, match=r"A talk\.md holds another conversation that is called 0190-chat"):
-        save_archive(take_out(other), tmp_path)
+        save_archive(export_log(other), tmp_path)
     assert names(tmp_path) == ["A talk.md"]
     assert path.read_bytes() == before
 
@@ -216,11 +216,11 @@ def test_archive_of_other_conversation_is_not_overwritten(backend: Backend, tmp_
 def test_overwritable_one_of_two_same_named_files_is_used(backend: Backend, tmp_path: Path) -> None:
     other = make_backend()
     chat(other, ("something", "else")).rename("A talk")
-    theirs = save_archive(take_out(other), tmp_path)
+    theirs = save_archive(export_log(other), tmp_path)
     ours = save_archive(talk(backend), tmp_path / "elsewhere").rename(tmp_path / "Ours.md")
     before = theirs.read_bytes()
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
-    assert save_archive(take_out(backend), tmp_path) == ours
+    assert save_archive(export_log(backend), tmp_path) == ours
     assert theirs.read_bytes() == before
 
 
@@ -259,10 +259,10 @@ def test_full_disk_leaves_old_file_only(backend: Backend, tmp_path: Path, saved:
     folder.mkdir()
     talk(backend)
     for _ in range(saved):
-        save_archive(take_out(backend), folder)
+        save_archive(export_log(backend), folder)
     before = {name: (folder / name).read_bytes() for name in names(folder)}
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
-    newer = save_archive(take_out(backend), tmp_path / "elsewhere")
+    newer = save_archive(export_log(backend), tmp_path / "elsewhere")
     run = subprocess.run([sys.executable, "-c", FULL, newer, folder], capture_output=True, text=True, check=True)
     assert "File too large" in run.stdout
     assert {name: (folder / name).read_bytes() for name in names(folder)} == before
@@ -305,9 +305,9 @@ save_archive(chronicle, Path(sys.argv[2]))
 @pytest.mark.parametrize("saved", [0, 1])
 def test_killed_save_leaves_no_partial_file(backend: Backend, tmp_path: Path, saved: int) -> None:
     talk(backend)
-    old = save_archive(take_out(backend), tmp_path / "old").read_bytes()
+    old = save_archive(export_log(backend), tmp_path / "old").read_bytes()
     Conversation.open(backend, NAME).ask(TurnRequest(text="three"))
-    newer = save_archive(take_out(backend), tmp_path / "newer")
+    newer = save_archive(export_log(backend), tmp_path / "newer")
     for step in range(1, 40):
         folder = tmp_path / f"killed {step}"
         folder.mkdir()

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from tests.unit.archive.markdown.chats import (
     attached,
+    export_log,
     first_asked,
     fold,
+    import_log,
     make_backend,
     next_turn,
     said,
-    take_in,
-    take_out,
 )
 
 from lamella.archive.markdown.archive import parse_archive, render_archive
@@ -70,8 +70,8 @@ def read(text: str, vault: Path | None = None) -> ConversationExport:
     """The conversation in a file; it comes in, verifies and goes on."""
     export = parse_archive(text, sources=open_sources(vault)() if vault else None)
     backend = make_backend(vault)
-    assert take_in(backend, export) == "new"
-    assert take_in(backend, parse_archive(text, sources=open_sources(vault)() if vault else None)) == "same"
+    assert import_log(backend, export) == "new"
+    assert import_log(backend, parse_archive(text, sources=open_sources(vault)() if vault else None)) == "same"
     assert next_turn(backend, export.conversation).messages
     return export
 
@@ -121,8 +121,8 @@ def test_windows_line_ends_do_not_matter(vault: Path) -> None:
 def test_grown_chat_keeps_its_id(vault: Path) -> None:
     shorter = FRONT + TALK.partition("**user**: And then?")[0]
     backend = make_backend(vault)
-    assert take_in(backend, parse_archive(shorter, sources=open_sources(vault)())) == "new"
-    assert take_in(backend, parse_archive(FRONT + TALK, sources=open_sources(vault)())) == "extended"
+    assert import_log(backend, parse_archive(shorter, sources=open_sources(vault)())) == "new"
+    assert import_log(backend, parse_archive(FRONT + TALK, sources=open_sources(vault)())) == "extended"
 
 
 def test_id_without_epoch_comes_from_first_message() -> None:
@@ -276,8 +276,8 @@ def test_too_many_messages_are_refused() -> None:
 def test_imported_chat_is_written_as_an_archive_like_any_other(vault: Path) -> None:
     backend = make_backend(vault)
     export = parse_archive(FRONT + TALK, sources=open_sources(vault)())
-    take_in(backend, export)
-    out = take_out(backend, export.conversation)
+    import_log(backend, export)
+    out = export_log(backend, export.conversation)
     assert parse_archive(render_archive(out), sources=open_sources(vault)()) == out
     assert out.title == "Notes on tea"
 
@@ -315,15 +315,15 @@ def test_import_after_an_erasure_gets_another_id_and_repeats_safely() -> None:
     backend = make_backend(None)
     text = FRONT + TALK
     first = parse_archive(text, sources=None)
-    take_in(backend, first)
+    import_log(backend, first)
     for _ in range(2):
         conversations = ConversationRepository(backend.store, backend.clock)
         (listed,) = conversations.list_conversations()
         conversations.erase(listed.conversation)
         again = parse_archive(text, sources=None, is_erased=conversations.is_erased)
-        assert take_in(backend, again) == "new"
+        assert import_log(backend, again) == "new"
         assert again.conversation != listed.conversation
-        assert take_in(backend, parse_archive(text, sources=None, is_erased=conversations.is_erased)) == "same"
+        assert import_log(backend, parse_archive(text, sources=None, is_erased=conversations.is_erased)) == "same"
 
 
 def test_shortened_text_is_used_only_without_full_one(vault: Path) -> None:

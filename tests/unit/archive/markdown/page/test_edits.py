@@ -4,13 +4,13 @@ import pytest
 from tests.unit.archive.markdown.chats import (
     attached,
     chat,
+    export_log,
     fold,
+    import_log,
     make_backend,
     next_turn,
     page,
     said,
-    take_in,
-    take_out,
 )
 
 from lamella.archive.markdown.archive import parse_archive, render_archive
@@ -37,23 +37,23 @@ def text(backend: Backend) -> str:
     conversation_log.reply("second answer")
     conversation_log.ask(TurnRequest(text="three"))
     conversation_log.reply("third answer")
-    return render_archive(take_out(backend))
+    return render_archive(export_log(backend))
 
 
 def read(backend: Backend, text: str) -> ConversationExport:
     """The edited conversation: what was, then the edits; all of it verifies, goes on, and comes in twice as once."""
     export = parse_archive(text, sources=None)
-    before = take_out(backend)
+    before = export_log(backend)
     assert export.records[: len(before.records)] == before.records
-    assert take_in(backend, export) == "extended"
-    assert take_in(backend, parse_archive(text, sources=None)) == "same"
-    assert parse_archive(render_archive(take_out(backend)), sources=None) == take_out(backend)
+    assert import_log(backend, export) == "extended"
+    assert import_log(backend, parse_archive(text, sources=None)) == "same"
+    assert parse_archive(render_archive(export_log(backend)), sources=None) == export_log(backend)
     return export
 
 
 @pytest.mark.layout("library")
 def test_changed_question_is_a_branch_with_the_same_context(backend: Backend, text: str) -> None:
-    old = said(take_out(backend))
+    old = said(export_log(backend))
     edited = read(backend, text.replace("**user**: two", "**user**: zwei"))
     assert edited.warnings == (EDITED,)
     assert said(edited) == ["one", "first answer", "zwei", "second answer", "three", "third answer"]
@@ -76,7 +76,7 @@ def test_changed_answer_is_another_answer_to_the_same_question(backend: Backend,
 
 
 def test_changed_last_answer_adds_two_events(backend: Backend, text: str) -> None:
-    before = take_out(backend)
+    before = export_log(backend)
     edited = read(backend, text.replace("third answer", "third answer, mended", 1))
     kinds = [record.kind for record in edited.records[len(before.records) :]]
     assert kinds == [EventKind.SWITCH, EventKind.REPLY]
@@ -105,7 +105,7 @@ def test_context_of_inserted_turn_warns(backend: Backend, text: str) -> None:
 
 
 def test_appended_turns_continue_branch(backend: Backend, text: str) -> None:
-    before = take_out(backend)
+    before = export_log(backend)
     edited = read(backend, text + "\n**user**: four\n\n**user**: five\n\n**ai**: fifth answer\n")
     assert said(edited)[-5:] == ["third answer", "four", "", "five", "fifth answer"]
     assert len(fold(edited).branch_heads()) == 1
@@ -134,8 +134,8 @@ def test_removed_answer_leaves_question_open(backend: Backend, text: str) -> Non
 
 def test_open_question_answered_by_hand_is_answered(backend: Backend) -> None:
     chat(backend, ("one", "two")).ask(TurnRequest(text="open"))
-    text = render_archive(take_out(backend))
-    before = take_out(backend)
+    text = render_archive(export_log(backend))
+    before = export_log(backend)
     edited = read(backend, text.replace("<!-- lamella", "**ai**: closed\n\n<!-- lamella"))
     assert said(edited)[-2:] == ["open", "closed"]
     assert len(edited.records) == len(before.records) + 1
@@ -147,14 +147,14 @@ def test_typed_template_is_kept_if_text_is_unchanged(backend: Backend) -> None:
     conversation_log.ask(TurnRequest(text="about {} here", attach=attach))
     conversation_log.reply("answer")
     conversation_log.ask(TurnRequest(text="last"))
-    text = render_archive(take_out(backend))
+    text = render_archive(export_log(backend))
     edited = read(backend, text.replace("**ai**: answer", "**ai**: mended"))
     assert said(edited) == [said(edited)[0], "mended", "last"]
 
 
 def test_trimmed_whitespace_is_not_an_edit(backend: Backend) -> None:
     chat(backend, ("one  \ntwo\n\n", "\nanswer \n"))
-    export = take_out(backend)
+    export = export_log(backend)
     text = render_archive(export)
     trimmed = "\n".join(line.rstrip() for line in text.split("\n"))
     assert trimmed != text
@@ -164,7 +164,7 @@ def test_trimmed_whitespace_is_not_an_edit(backend: Backend) -> None:
 def test_changed_context_or_time_is_ignored_with_warning(backend: Backend, text: str) -> None:
     changed = text.replace("URLs: https://example.org]", "URLs: https://elsewhere.org]")
     export = parse_archive(changed, sources=None)
-    assert export.records == take_out(backend).records
+    assert export.records == export_log(backend).records
     assert export.warnings == ("The context or time of message 3 was changed by hand; that changes nothing.",)
 
 
@@ -176,11 +176,11 @@ def test_changed_title_renames_the_conversation(backend: Backend, text: str) -> 
 
 
 def test_text_before_messages_is_ignored(backend: Backend, text: str) -> None:
-    assert parse_archive(text.replace("**user**: one", "# Mine\n\n**user**: one"), sources=None) == take_out(backend)
+    assert parse_archive(text.replace("**user**: one", "# Mine\n\n**user**: one"), sources=None) == export_log(backend)
 
 
 def test_time_of_an_edited_message_is_the_one_the_file_shows(backend: Backend, text: str) -> None:
-    before = take_out(backend).records[-1]
+    before = export_log(backend).records[-1]
     changed = text.replace("third answer", "mended", 1)
     assert parse_archive(changed, sources=None).records[-1].at == before.at
     late = changed.replace("**ai**: mended\n[Timestamp: 2026/11/15 10:00:05]", "**ai**: mended\n[Timestamp: {}]")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.unit.archive.markdown.chats import NAME, chat, make_backend, page, take_out
+from tests.unit.archive.markdown.chats import NAME, chat, export_log, make_backend, page
 
 from lamella.archive.markdown.payload import ArchivePayload, FileRef, parse_comment, render_comment, split_comment
 from lamella.conversation.turn import TurnRequest
@@ -20,7 +20,7 @@ def talk() -> ConversationExport:
     backend = make_backend()
     conversation_log = chat(backend, ("one", "two"))
     conversation_log.ask(TurnRequest(text=ARROWS, attach=(page("https://example.org", ARROWS),)))
-    return take_out(backend)
+    return export_log(backend)
 
 
 def inside(comment: str) -> str:
@@ -57,9 +57,9 @@ def test_comment_is_one_json_object_with_an_event_per_line() -> None:
 def test_new_events_leave_earlier_lines_unchanged() -> None:
     backend = make_backend()
     conversation_log = chat(backend, ("one", "two"))
-    before = render(take_out(backend)).splitlines()
+    before = render(export_log(backend)).splitlines()
     conversation_log.ask(TurnRequest(text="three"))
-    after = render(take_out(backend)).splitlines()
+    after = render(export_log(backend)).splitlines()
     assert [line.rstrip(",") for line in after[: len(before) - 3]] == [line.rstrip(",") for line in before[:-3]]
 
 
