@@ -443,3 +443,35 @@ def test_python_is_refused_with_hint_and_may_name_model(theirs: Desk, desk: Desk
     assert answers == ["Yes.", "Again."], done.stderr
     assert refused == f"untrusted If you trust it, name it in your program: model={model!r}.", done.stderr
     assert not desk.trust_file.exists()
+
+
+def test_imported_archive_cannot_choose_runner_or_paid_settings(
+    theirs: Desk, desk: Desk, script: Callable[..., str]
+) -> None:
+    with lamella.open(f"sqlite:///{theirs.here}/chats.db") as engine:
+        conversation = engine.chat("plans", model="local", runner="agent", keep_alive=2, steps=99)
+        conversation.ask("When?")
+        conversation.reply("Now.")
+        archive = engine.export_archive("plans", theirs.here)
+    done = desk.run("chats", "import", str(archive))
+    assert done.exit == 0, done
+    for name, value in (("runner", '"agent"'), ("keep_alive", "2"), ("steps", "99")):
+        assert f"sets {name} to {value}, which is not used until you set {name} yourself." in done.out + done.err
+    again = desk.run("chats", "import", str(archive))
+    assert (again.exit, again.out.split()[0]) == (0, "same"), again
+    assert "which is not used" not in again.out + again.err
+    with lamella.open(f"sqlite:///{desk.here}/mine.db") as engine:
+        chat, _, warnings = engine.import_archive(archive)
+        assert len(warnings) == 3
+        assert (chat.default_runner, chat.max_keep_alives) == ("chat", 0)
+        chat.set(runner="agent")
+        assert chat.default_runner == "agent"
+        chat.ask("And now?")
+        chat.reply("Later.")
+        engine.export_archive("plans", desk.here)
+    # What was continued there comes back, although settings were withheld in between.
+    with lamella.open(f"sqlite:///{theirs.here}/chats.db") as engine:
+        chat, outcome, warnings = engine.import_archive(next(desk.here.glob("*.md")))
+        assert (str(outcome), len(chat.turns())) == ("extended", 2)
+        assert [warning.split()[3] for warning in warnings] == ["runner"]
+        assert chat.max_keep_alives == 2

@@ -234,6 +234,7 @@ def import_chats(
             export = archive.load(
                 file, vault=vault, read_contents=conversations.read_contents, is_erased=conversations.is_erased
             )
+            warnings = (*export.warnings, *conversations.list_import_warnings(export))
             outcome, name = (
                 str(conversations.import_conversation(export)),
                 conversations.conversation_name(export.conversation),
@@ -245,9 +246,9 @@ def import_chats(
                 conversation=export.conversation,
                 name=name,
                 title=export.title,
-                warnings=export.warnings,
+                warnings=warnings,
             )
-            return done, [line, *_format_warnings(file.name, export.warnings)]
+            return done, [line, *_format_warnings(file.name, warnings)]
 
         run_for_each(
             {str(file): file for file in files},

@@ -367,8 +367,9 @@ class Engine:
             read_contents=self._conversations.read_contents,
             is_erased=self._conversations.is_erased,
         )
+        warnings = (*export.warnings, *self._conversations.list_import_warnings(export))
         taken = self._conversations.import_conversation(export)
-        return self.chat(self._conversations.conversation_name(export.conversation)), taken, export.warnings
+        return self.chat(self._conversations.conversation_name(export.conversation)), taken, warnings
 
     def copy_to(self, url: str) -> Sequence[tuple[str, str]]:
         """Copy every conversation into the store at a URL; safe to repeat.

@@ -50,12 +50,14 @@ from lamella.core.log.events.codec import (
     build_tool_calls_batch,
     build_tool_results_batch,
     decode_event,
+    encode_event,
     merge_batches,
 )
 from lamella.core.log.events.compaction import StageEvent
 from lamella.core.log.events.kinds import (
     Event,
     EventBatch,
+    EventKind,
     EventRecord,
     ForkEvent,
     RenameEvent,
@@ -75,13 +77,81 @@ from lamella.core.log.turn_records import (
     round_result_ids,
     tool_result_hashes,
 )
-from lamella.core.text.content import normalise
+from lamella.core.text.content import canonical_json, normalise
 from lamella.core.values import replace
 from lamella.errors import ConversationErasedError, HistoryConflictError, InvalidOperationError, StoreCorruptedError
 from lamella.ports import Clock, ConversationExport, ConversationSummary, Store, StoreProblem, StoreStats
 
 _EXCERPT_CONTEXT_CHARS = 60
 _WHITESPACE = re.compile(r"\s+")
+
+
+# Settings that an imported conversation may bring along: they shape the text of requests, and models are asked about
+# when they are used. All others decide cost, tools, files or where data goes, so the user sets them by name.
+_IMPORTED_SETTINGS = frozenset(
+    {
+        "model",
+        "summarizer",
+        "profile",
+        "window",
+        "reserve",
+        "layout",
+        "carry_forward",
+        "history",
+        "history_turns",
+        "warn",
+        "target",
+        "trigger",
+        "hard",
+        "compaction",
+        "image_notes",
+        "system",
+        "instructions",
+        "temperature",
+        "reasoning_effort",
+        "attachments",
+        "linger",
+        "cache_marks",
+        "tool_output",
+        "recall_hint",
+    }
+)
+# Values that switch nothing on.
+_NO_VALUE = object()
+_HARMLESS_VALUES: Mapping[str, object] = {"runner": "chat", "keep_alive": 0, "cache_storage": 0, "memory": "off"}
+
+
+def _list_withheld_settings(settings: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the settings of an archive that take effect only after the user has set them by name."""
+    return {
+        name: value
+        for name, value in settings.items()
+        if value is not None and name not in _IMPORTED_SETTINGS and value != _HARMLESS_VALUES.get(name, _NO_VALUE)
+    }
+
+
+def _read_settings(records: Iterable[EventRecord]) -> Mapping[str, object]:
+    """Return the settings that events leave a conversation with."""
+    settings: dict[str, object] = {}
+    for record in records:
+        if record.kind is EventKind.SETTINGS:
+            event = decode_event(record)
+            assert isinstance(event, SettingsEvent)
+            settings.update(event.values)
+    return settings
+
+
+def _without_resets(records: Iterable[EventRecord]) -> list[EventRecord]:
+    """Return the events without those that an import added to withhold settings."""
+    return [one for one in records if one.kind is not EventKind.SETTINGS or not _is_reset(one)]
+
+
+def _is_reset(record: EventRecord) -> bool:
+    event = decode_event(record)
+    assert isinstance(event, SettingsEvent)
+    return bool(event.values) and all(
+        value is None and name not in _IMPORTED_SETTINGS for name, value in event.values.items()
+    )
 
 
 class ImportOutcome(StrEnum):
@@ -216,14 +286,25 @@ class ConversationRepository:
         found = find_tombstone(self._store, conversation_key)
         return found is not None and found.conversation == conversation_key
 
-    def import_conversation(self, export: ConversationExport) -> ImportOutcome:
+    def list_import_warnings(self, export: ConversationExport) -> Sequence[str]:
+        """Return a warning for each setting that an import of this archive would not use."""
+        there = _without_resets(self._store.load(export.conversation))
+        new = _without_resets(export.records)[len(there) :]
+        return [
+            f"The archive sets {name} to {canonical_json(value)}, which is not used until you set {name} yourself."
+            for name, value in sorted(_list_withheld_settings(_read_settings(new)).items())
+        ]
+
+    def import_conversation(self, export: ConversationExport, *, is_own: bool = False) -> ImportOutcome:
         """Import a conversation by its key.
 
         An existing conversation is extended, never duplicated or cut. A new one keeps its name, with a number if the
-        name is taken. Raises ``HistoryConflictError`` if the histories differ.
+        name is taken. Settings of an archive that decide cost, tools or where data goes are withheld, unless the
+        conversation comes from the user's own store (``is_own``). Raises ``HistoryConflictError`` if the histories
+        differ.
         """
-        there = list(self._store.load(export.conversation))
-        ours = list(export.records)
+        stored = list(self._store.load(export.conversation))
+        there, ours = (stored, list(export.records)) if is_own else map(_without_resets, (stored, export.records))
         shared = min(len(there), len(ours))
         if there[:shared] != ours[:shared]:
             raise HistoryConflictError(
@@ -234,12 +315,16 @@ class ConversationRepository:
         if len(ours) <= len(there):
             return ImportOutcome.SAME if len(ours) == len(there) else ImportOutcome.OLDER
         missing = tuple(ours[shared:])
+        withheld = {} if is_own else _list_withheld_settings(_read_settings(missing))
+        if withheld:
+            reset = SettingsEvent(values=dict.fromkeys(withheld))
+            missing = (*missing, encode_event(reset, timestamp=self.current_time()))
         named = {name for record in missing for name in record.contents}
         contents = {name: data for name, data in export.contents.items() if name in named}
         self._store.append(
             export.conversation,
             EventBatch(records=missing, contents=contents),
-            expected=len(there),
+            expected=len(stored),
             title=find_explicit_title(missing) if there else find_title(missing),
             name=None if there else unused_name(self._store, export.name or export.conversation),
         )
@@ -452,7 +537,7 @@ def _copy_conversation(
     try:
         return str(
             target_repository.import_conversation(
-                replace(source_repository.export_conversation(summary.conversation), name=summary.name)
+                replace(source_repository.export_conversation(summary.conversation), name=summary.name), is_own=True
             )
         )
     except ConversationErasedError:
