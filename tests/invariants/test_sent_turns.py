@@ -103,6 +103,9 @@ class SentRecorder(TightLasting):
                 for names in (self._opened, self._regenerated):
                     if one and copy and one.id in names:
                         names.add(copy.id)
+            if new.reply is None and new.message.id != old.message.id:
+                # The open question follows another history now, with which it was not sent.
+                self._opened.add(new.message.id)
 
 
 def _head(records: Sequence[TurnRecord]) -> str:
