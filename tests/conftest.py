@@ -1,4 +1,4 @@
-"""What every test may use: conversations whose requests are watched.
+"""Fixtures of all tests: conversations whose requests are checked.
 
 Each request extends the one before it, or the test says why not: ``@pytest.mark.moves_prefix(reason="...")``. A test
 that opens its conversations with ``converse`` is held to that; so is one that hands its turns to ``movements``.

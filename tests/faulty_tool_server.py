@@ -1,4 +1,4 @@
-"""An MCP server that does what no SDK would let it do, for tests. It speaks the older protocol, with ``initialize``.
+"""An MCP server for tests that breaks the protocol. It speaks the older protocol, with ``initialize``.
 
 Its first word says how it is odd: it lies about schemas, has ten thousand tools, has those that a file names, gives
 orders, prints garbage, never answers, or sends one line or many messages without end.

@@ -1,4 +1,4 @@
-"""Where warm processes come from: it has imported what commands need, and forks one whenever it is told to."""
+"""The source of warm processes: it has imported what commands need, and forks one on request."""
 
 import atexit
 import fcntl

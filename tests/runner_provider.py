@@ -1,4 +1,4 @@
-"""A provider for tests of runners: it says its lines to a conversation, and something else to what is asked on the way.
+"""A provider for tests of runners: it has scripted replies for the conversation and for auxiliary calls.
 
 A plan, a question in other words, a summary: what a runner asks beside the conversation names none.
 """

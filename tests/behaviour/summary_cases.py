@@ -1,4 +1,4 @@
-"""A battery of summaries: what was said, and what a summariser may tell of it, honestly or not."""
+"""A battery of summaries of the same messages, faithful and faulty."""
 
 USERS = (
     "Put the backup of desk K-37 into backups/desk-37.tar before 2026-04-02, please.",

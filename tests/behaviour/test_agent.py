@@ -1,4 +1,4 @@
-"""The agent: it looks things up by itself, within bounds, and ends in an answer whatever the model does."""
+"""The agent searches by itself, within limits, and always ends with an answer."""
 
 import asyncio
 import json

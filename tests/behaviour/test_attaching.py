@@ -1,4 +1,4 @@
-"""What is attached in a turn: each artifact once, with the last policy given."""
+"""Attachments of a turn: each artifact once, with the last policy given."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""L3, row by row of the freshness table: what is attached now, against what the request already holds."""
+"""L3, row by row of the freshness table: a new attachment compared with what the request already contains."""
 
 import pytest
 from tests.conftest import Watched

@@ -1,4 +1,4 @@
-"""Layout auto over a store: what was planned stays planned, whatever is opened anew, undone, forked or exported."""
+"""Layout auto over a store: plans are the same after reopening, undo, fork and export."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

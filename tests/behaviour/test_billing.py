@@ -1,4 +1,4 @@
-"""Bills by the rules that providers document, worked out by hand: what each request reads, writes and costs.
+"""Bills computed from the documented rules of providers: what each request reads, writes and costs.
 
 Tokens are round numbers, one word each. A cost is in tokens of plain input: read, written and plain ones by the factor
 of each. The simulator of ``python -m bench layouts`` and the cache model of the ledger are held to the same bills.

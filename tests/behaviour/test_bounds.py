@@ -1,4 +1,4 @@
-"""Bounds are where the documents say: what is exactly at one is still inside."""
+"""A value exactly at a documented limit is still allowed."""
 
 import pytest
 from tests.conftest import Watched

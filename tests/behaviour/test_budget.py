@@ -1,4 +1,4 @@
-"""One budget over everything sent: a warning, and an error that names what weighs most."""
+"""One budget for the whole request: a warning, and an error that names the largest parts."""
 
 from pathlib import Path
 

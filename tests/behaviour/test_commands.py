@@ -1,4 +1,4 @@
-"""What waits for the next question travels with its conversation: in archives, copies and transcripts."""
+"""Pending commands are part of archives, copies and transcripts of a conversation."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A model that asks for room gets it at once: what may go goes, it is told what, and nothing is lost."""
+"""The compact tool: a model frees space at once, is told what was freed, and nothing is lost."""
 
 import asyncio
 from collections.abc import Sequence

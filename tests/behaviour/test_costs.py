@@ -1,4 +1,4 @@
-"""What a turn costs, beside what naive gluing would cost and what a perfect cache would."""
+"""Costs of a turn, beside those of the naive way and of a perfect cache."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Text that gives orders, wherever it comes from: it stays in the message of what brought it, and does nothing.
+"""Text that gives orders stays in the message of its source and has no effect.
 
 A model that obeys it comes to whoever may say yes, and without that yes nothing is written.
 """

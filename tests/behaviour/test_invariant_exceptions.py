@@ -1,4 +1,4 @@
-"""What the laws let pass: another conversation's request binds nobody, and a stub may outlive its question."""
+"""Exceptions of the invariants: requests of other conversations do not count, and a handle may outlive its question."""
 
 from tests.conftest import Watched
 

@@ -1,4 +1,4 @@
-"""No answer is thrown away: one that comes to a conversation that went on stands on a branch of its own question."""
+"""No answer is lost: a late one is stored on a branch of its own question."""
 
 import asyncio
 from contextlib import aclosing

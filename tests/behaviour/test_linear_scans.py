@@ -1,4 +1,4 @@
-"""Scanners of texts by other people take time in proportion to the text, whatever characters are repeated in it."""
+"""Scanners of foreign texts take time in proportion to the text, for any repeated characters."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A result that is longer than the model is shown: its ends stand in the message, and recall reads all of it."""
+"""Long results: the message has both ends, and recall reads the rest."""
 
 import asyncio
 import re

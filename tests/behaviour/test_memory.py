@@ -1,4 +1,4 @@
-"""When a conversation takes up what is remembered: opened, compacted, folded or asked to, and at no other time."""
+"""A conversation loads its memory when it is opened, compacted, folded or asked to, and at no other time."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The worked examples of staged paper writing, under the profile made for it, end where they say."""
+"""The worked examples of staged paper writing, under their profile, give the documented results."""
 
 import pytest
 from tests.behaviour.paper_workflow import PAPER, RULES, WINDOW, acknowledgement, said, send, share, write

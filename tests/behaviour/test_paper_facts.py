@@ -1,4 +1,4 @@
-"""What the design for staged paper writing says of its budget and its priorities, and where this differs from it.
+"""The budget and the priorities of the design for staged paper writing, and the differences from it.
 
 docs/decisions/paper-workflow.md lists every difference with its reason.
 """

@@ -1,4 +1,4 @@
-"""A project: its sources by name in L1, files of its own that say how to work on it, and each change told once."""
+"""A project: its sources by name in L1, its instruction files, and each change reported once."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Going on: opened anew before every step, a chat sends the same, and says the same of what moved."""
+"""A chat that is reopened before every step sends the same and reports the same prefix changes."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What each question sent is kept with it by its hashes, so that an upgrade that renders otherwise can be told."""
+"""Each question stores hashes of its request, so that an upgrade that renders otherwise is detected."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Rules: listed with their source, added and removed by hand, in every later prompt, whatever is compacted."""
+"""Rules: listed with their source, added and removed, and part of every later prompt after any compaction."""
 
 import pytest
 

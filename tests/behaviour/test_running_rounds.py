@@ -1,4 +1,4 @@
-"""A turn that goes on and on: of its own earlier results the calls stay, and the last two rounds stand whole.
+"""A long-running turn keeps its calls and its last two rounds whole, and shortens its earlier results.
 
 Where not even the calls have room, the earliest rounds go.
 """

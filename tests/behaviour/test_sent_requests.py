@@ -1,4 +1,4 @@
-"""Every interface shows the requests that were sent, or says why a request cannot be derived."""
+"""Every interface shows the requests that were sent, or gives the reason why a request cannot be derived."""
 
 import json
 from collections.abc import Callable

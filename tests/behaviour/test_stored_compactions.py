@@ -1,4 +1,4 @@
-"""Compacted chats in a store: where a compaction holds, what an undo voids, and that no chat gets stuck by either."""
+"""Compacted chats in a store: on which branches a compaction applies, and what an undo voids."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Tool rounds of a conversation that lasts: written as they happen, and gone on from wherever they stopped."""
+"""Tool rounds of a stored conversation: written as they happen, and resumed after any interruption."""
 
 from collections.abc import Callable
 

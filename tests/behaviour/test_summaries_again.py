@@ -1,4 +1,4 @@
-"""A summariser that failed is asked again later: a chat that stayed open sends what one opened anew sends."""
+"""A summarizer that failed is called again later, in an open chat as in a reopened one."""
 
 from collections.abc import Iterator, Sequence
 from itertools import cycle

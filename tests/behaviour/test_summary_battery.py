@@ -1,4 +1,4 @@
-"""Of lying, leaking and ordering summaries none is accepted, and honest ones pass; what denies passes, as is said."""
+"""Faulty summaries are rejected and faithful ones accepted, with the rates of both."""
 
 import sys
 

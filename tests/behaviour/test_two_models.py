@@ -1,4 +1,4 @@
-"""A question that two models answered: each branch goes on with the model that it was answered by."""
+"""A question that two models answered: each branch continues with the model of its answer."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a turn passes through, counted: each call of a function of ``src``, the files they stand in, the rooms between.
+"""Counts what a turn passes through: each call of a function of ``src``, with the files and packages.
 
 ``python -m tests.contracts.call_traces`` prints it as JSON. It runs in a process of its own, since what another test has
 already looked up would not be called again.

@@ -1,4 +1,4 @@
-"""Pages as programs: the commands and Python blocks a page shows, what they print, and whether the page tells it true.
+"""Runs the commands and Python blocks of a page, and compares what they print with the page.
 
 A line ``...`` in shown output stands for any number of lines. An id of a message or result is another one each
 time: it follows from the conversation's key, which is made by chance.

@@ -1,4 +1,4 @@
-"""Words that only one door understands: commands and options of the terminal, calls and arguments of Python."""
+"""Words that belong to one interface only: commands and options of the terminal, calls and arguments of Python."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING, followed in a copy of ``src``: what they say, what they touch, and whether it works."""
+"""The recipes of CONTRIBUTING, followed in a copy of ``src``: files named, files changed, and the result."""
 
 import os
 import re

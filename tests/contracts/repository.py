@@ -1,4 +1,4 @@
-"""Where things stand in this repository, and how its files are read. One place, so that a move is one change."""
+"""Paths of this repository, and functions that read its files."""
 
 import ast
 from collections.abc import Iterator

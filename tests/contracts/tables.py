@@ -1,4 +1,4 @@
-"""Markdown tables as rows of cells, by the heading they stand under."""
+"""Markdown tables as rows of cells, by the heading above them."""
 
 import re
 from collections.abc import Iterator

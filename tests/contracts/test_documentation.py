@@ -1,4 +1,4 @@
-"""Pages tell the truth: commands print what is shown, Python blocks run, links lead somewhere."""
+"""Pages are true: commands print what is shown, Python blocks run, links lead somewhere."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""No provider's name stands outside of ``providers``: what differs between them is known in one place."""
+"""Provider names appear only in ``providers``."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""Core and schemas stay pure; modules have docstrings and names that say something."""
+"""Core and schemas stay pure; modules have docstrings and meaningful names."""
 
 import ast
 import re

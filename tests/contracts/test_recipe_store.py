@@ -1,4 +1,4 @@
-"""The recipe for a store, followed in a copy of the source: conversations are kept in it and verified."""
+"""The recipe for a store, followed in a copy of the source: it stores and verifies conversations."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What each version of the renderer makes of the golden conversations, by digest."""
+"""Digests of what each version of the renderer makes of the golden conversations."""
 
 import json
 from hashlib import sha256

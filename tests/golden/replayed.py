@@ -1,4 +1,4 @@
-"""A replayed conversation as tests look at it: what each layer of each turn holds."""
+"""A replayed conversation in the form that tests compare: the contents of each layer of each turn."""
 
 import json
 from dataclasses import dataclass

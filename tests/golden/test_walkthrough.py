@@ -1,4 +1,4 @@
-"""Three turns: a spec, then the spec and an API note, then the spec alone. What must hold in each, layer by layer."""
+"""Three turns: a spec, then the spec and an API note, then the spec alone. Expectations for each, layer by layer."""
 
 from itertools import pairwise
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reading a request as a model would: which blocks stand where, and what text they say together."""
+"""Reads a request as a model would: which blocks it has, and the text that they give together."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Random conversations that outgrow their windows: longer talk, small windows, and compactions and undos by hand."""
+"""Random conversations that outgrow their windows: longer messages, small windows, and manual compactions and undos."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

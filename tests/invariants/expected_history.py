@@ -1,4 +1,4 @@
-"""What must be true of a conversation, kept by the documented rules and by nothing that Lamella computes."""
+"""The expected state of a conversation, computed from the documented rules without using Lamella."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence

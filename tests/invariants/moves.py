@@ -1,4 +1,4 @@
-"""Random conversations that last: turns as in ``strategies``, and between them everything people do to a history.
+"""Random stored conversations: turns as in ``strategies``, and between them all operations on a history.
 
 A move names messages by number; whoever plays it takes that number modulo what there is.
 """

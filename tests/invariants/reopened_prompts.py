@@ -1,4 +1,4 @@
-"""Playing moves into a store: a chat that is never closed, or one that is opened anew before any of its moves."""
+"""Plays moves into a store: in a chat that is never closed, or in one that is reopened before some moves."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Random conversations: what people attach, edit, drop, type and change, turn by turn.
+"""Random conversations: attachments, edits, drops, typed text and changed settings, turn by turn.
 
 A plan is a value and says nothing about what should come of it. ``playing`` walks it through the public API, and
 ``truth`` knows, by the documented rules alone, what every request must hold.

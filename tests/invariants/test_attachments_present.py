@@ -1,4 +1,4 @@
-"""Nothing attached is ever absent: it stands in full, as an outline, or as a copy plus updates, until it is dropped."""
+"""No attachment is ever absent: it is in full, an outline, or a copy with updates, until it is dropped."""
 
 import re
 

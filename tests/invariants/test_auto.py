@@ -1,4 +1,4 @@
-"""Plans by price: what they foresee is what a cache serves, reloading plans and sends the same, and every law holds."""
+"""Plans by price: they predict what a cache serves, are the same after reloading, and keep every invariant."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Commands between turns: live, opened again and forked, a conversation sends the same, whatever was commanded."""
+"""Commands between turns: a conversation sends the same live, reopened and forked."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is sent fits or nothing is sent, and what had to go first was allowed to go and is said."""
+"""Requests fit or are not sent, and compactions remove only what may be removed and report it."""
 
 import re
 from collections.abc import Collection, Set

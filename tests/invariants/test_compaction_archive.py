@@ -1,4 +1,4 @@
-"""Compactions through a file and after an erasure: they ride in the archive, and their words go with what they tell."""
+"""Compactions through an archive and after an erasure: they are exported, and erased with their sources."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Parity with compactions: closed and opened again, a chat that outgrew its window goes on as if it never stopped."""
+"""Compacted chats that are closed and reopened continue like those that were never closed."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace

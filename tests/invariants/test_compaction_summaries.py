@@ -1,4 +1,4 @@
-"""Summaries: whatever a summariser does, the turn goes on, and the receipt says what became of it."""
+"""Summaries: the turn continues for any result of the summarizer, and the receipt reports the result."""
 
 import re
 from collections.abc import Iterator, Sequence

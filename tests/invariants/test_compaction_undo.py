@@ -1,4 +1,4 @@
-"""Undo: as if a compaction had never been, byte for byte, however much was said since."""
+"""Undo: the conversation is as if the compaction had not happened, byte for byte."""
 
 from dataclasses import replace
 from pathlib import Path

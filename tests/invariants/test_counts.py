@@ -1,4 +1,4 @@
-"""Tokens: the total of a request is what its rendered messages weigh, counted here from the vocabulary alone."""
+"""Tokens: the total of a request equals a count of the rendered messages with the vocabulary alone."""
 
 import json
 from functools import cache

@@ -1,4 +1,4 @@
-"""Laws of queries: any text is answered or refused, within bounds; LIMIT and WHERE only take rows away."""
+"""Properties of queries: any text is answered or refused, within limits; LIMIT and WHERE only remove rows."""
 
 import time
 

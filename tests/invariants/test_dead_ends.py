@@ -1,4 +1,4 @@
-"""No dead ends: whatever was said and attached before, a short question can be asked."""
+"""No dead ends: a short question can always be asked, after any messages and attachments."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

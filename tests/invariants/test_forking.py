@@ -1,4 +1,4 @@
-"""Forking: a new conversation that goes on from a message sends what the old one would send from there."""
+"""Forking: a new conversation from a message sends what the original would send from there."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""Law: within an epoch of layout in_place, each request extends the one before it."""
+"""Invariant: within an epoch of layout in_place, each request extends the previous one."""
 
 from hypothesis import given, settings
 from tests.invariants.broken_prompts import broken_invariants, turns

@@ -1,4 +1,4 @@
-"""Law: every hash is the hash of what it names."""
+"""Invariant: every hash is the hash of what it names."""
 
 from collections.abc import Callable
 from hashlib import sha256

@@ -1,4 +1,4 @@
-"""Law: L4 holds typed text, replies and earlier tool results, in full or as their calls; nothing else."""
+"""Invariant: L4 has typed text, replies and earlier tool results, in full or as their calls, and nothing else."""
 
 import pytest
 from hypothesis import given, settings

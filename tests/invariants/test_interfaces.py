@@ -1,4 +1,4 @@
-"""The same conversation gives the same bytes, whichever door it comes in by and whatever failed on the way."""
+"""The same conversation gives the same bytes through every interface and after any failure."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Flags of kinds: each is true exactly while its block stands in the prompt, whatever was done to the conversation."""
+"""Flags of code tasks: each is true exactly while its block is in the prompt."""
 
 from collections.abc import Callable
 from pathlib import Path

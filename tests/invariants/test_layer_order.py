@@ -1,4 +1,4 @@
-"""Law: an envelope has its five layers in order, and the request follows them."""
+"""Invariant: an envelope has its five layers in order, and the request follows them."""
 
 from hypothesis import given, settings
 from tests.invariants.broken_prompts import broken_invariants, sealed, segments_of

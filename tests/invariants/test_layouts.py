@@ -1,4 +1,4 @@
-"""The layouts differ in where the library stands, not in what it is."""
+"""The layouts differ in the position of the library, not in its contents."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Where a layer may be cut: what is left after a legal cut still satisfies every law."""
+"""Legal cuts of a layer: the rest satisfies every invariant."""
 
 from hypothesis import given, settings
 from tests.invariants.broken_prompts import broken_invariants, segments_of, with_segments

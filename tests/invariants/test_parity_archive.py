@@ -1,4 +1,4 @@
-"""Parity through a file: a conversation written as markdown and read into another store goes on as it would have."""
+"""A conversation written as markdown and read into another store continues like the original."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""Branches under any deeds: what was said stays readable under its id, and every id follows from what is said."""
+"""Branches under any operations: messages stay readable under their ids, and every id follows from its message."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,4 +1,4 @@
-"""Parity with checkpoints: opened from one made after any event, a conversation goes on as if all were folded."""
+"""A conversation opened from a checkpoint after any event continues as if all events were folded."""
 
 from collections.abc import Callable
 from dataclasses import replace

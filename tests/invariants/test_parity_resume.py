@@ -1,4 +1,4 @@
-"""Resuming gives what asking turn by turn gives, whatever was asked, on every branch."""
+"""Resuming gives what asking turn by turn gives, on every branch."""
 
 from collections.abc import Sequence
 from pathlib import Path

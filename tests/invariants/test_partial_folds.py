@@ -1,4 +1,4 @@
-"""Folds from a message on: what stands before it stays byte for byte, every law holds, and nothing known is lost."""
+"""Folds from a message on: earlier bytes stay, every invariant is satisfied, and no attachment is lost."""
 
 from collections.abc import Sequence
 

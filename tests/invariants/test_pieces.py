@@ -1,4 +1,4 @@
-"""The pieces of a prompt: they add up to the request, stand in the order of its bytes, and split at the common prefix."""
+"""The pieces of a prompt: they add up to the request, are in the order of its bytes, and split at the common prefix."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Pinned messages: whatever is compacted, undone or opened again, a turn that holds one is sent whole."""
+"""A turn with a pinned message is sent whole after any compaction, undo or reopening."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What moved: the cause of a move is that of the first byte that differs, and names what stands there."""
+"""The cause of a prefix change is that of the first byte that differs, with the segment there."""
 
 from dataclasses import dataclass
 

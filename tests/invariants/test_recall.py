@@ -1,4 +1,4 @@
-"""Recall keeps up with a branch: whatever is asked, edited, forked, undone or erased, it is as if indexed anew."""
+"""Recall stays up to date with a branch after questions, edits, forks, undos and erasures."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Law: a reference points only to what stands in the request in full, or in full plus its updates."""
+"""Invariant: a reference points only to text that the request has in full, or in full with updates."""
 
 from hypothesis import given, settings
 from tests.invariants.blocks import block_text, find_blocks

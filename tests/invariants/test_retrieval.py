@@ -1,4 +1,4 @@
-"""An index that was kept up to date is the one that would be made anew, whatever happened to the vault."""
+"""An updated index equals a new one, after any changes of the vault."""
 
 import shutil
 from contextlib import closing

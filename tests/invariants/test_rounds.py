@@ -1,4 +1,4 @@
-"""Rounds of tools: whatever is called, folded, compacted or asked again, every law holds and nothing is lost."""
+"""Tool rounds: after any calls, folds and compactions, every invariant is satisfied and nothing is lost."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

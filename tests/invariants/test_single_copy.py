@@ -1,4 +1,4 @@
-"""Law: every artifact stands in a request at most once, updates excepted."""
+"""Invariant: a request has every artifact at most once, except updates."""
 
 from hypothesis import given, settings
 from tests.invariants.blocks import Block, find_blocks

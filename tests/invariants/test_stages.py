@@ -1,4 +1,4 @@
-"""Work in stages under anything that is done to a conversation: live equals reopened, and no range covers what is open.
+"""Workflows under any operations on a conversation: live equals reopened, and no range covers the open stage.
 
 Stage commands, talk, forks, edits, deletions, compactions and undos in any order, in a window that is too small for it.
 """

@@ -1,4 +1,4 @@
-"""Law: a tool's call and its result stand together, in the message of their turn."""
+"""Invariant: a tool call and its result are in the message of their turn."""
 
 import json
 

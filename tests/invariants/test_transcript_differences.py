@@ -1,4 +1,4 @@
-"""A transcript names each turn whose requests it cannot reproduce, whatever happened to the conversation."""
+"""A transcript names each turn whose requests it cannot reproduce."""
 
 import json
 from collections.abc import Sequence

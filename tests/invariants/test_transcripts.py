@@ -1,4 +1,4 @@
-"""Transcripts: a kept conversation, written as a transcript and replayed, sends what the conversation sent."""
+"""A stored conversation, written as a transcript and replayed, sends what the conversation sent."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Law: no id stands twice in a layer. With it: the library's ids are those known, in first-seen order."""
+"""Invariant: no id appears twice in a layer. The library's ids are those known, in first-seen order."""
 
 from hypothesis import given, settings
 from tests.invariants.broken_prompts import broken_invariants, segments_of, turns, with_segments

@@ -1,4 +1,4 @@
-"""What changed is told as an update: the new text, or a diff that gives it exactly, against the copy above."""
+"""A change is sent as an update: the new text, or a diff that gives it exactly, against the copy above."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Law: text that cannot be fetched again stands verbatim, and leaves only when the user drops it."""
+"""Invariant: text that cannot be fetched again is verbatim, and leaves only when the user drops it."""
 
 from hypothesis import given, settings
 from tests.invariants.blocks import block_text, find_blocks

@@ -1,4 +1,4 @@
-"""The working set: what is attached until it is detached can be read in its current text, whatever else happens."""
+"""The working set: a sticky attachment is readable in its current text until it is detached."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Texts to attach: each says in a marker which version of which thing it is, among whatever could break a prompt."""
+"""Texts to attach: each has markers with its version, among text that could break a prompt."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What journeys share: a home of their own, and models that say what a test wrote down."""
+"""Fixtures of the journeys: a home folder of their own, and scripted models."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Requests that are printed, kept as goldens. After an intended change: ``python -m tests.journeys.requests``."""
+"""Golden files of printed requests. After an intended change: ``python -m tests.journeys.requests``."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Answers from notes, with the embedded model: a question to a vault that is cited, and a search that is forced.
+"""Answers from notes with the embedded model: a vault question with citations, and a forced search.
 
 A model of 135 million parameters does not cite by itself. It goes on as a conversation goes, so it is asked after an
 answer that does.

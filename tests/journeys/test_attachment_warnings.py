@@ -1,4 +1,4 @@
-"""What happens to an attachment is told: dropped, left, refused, or standing where the request says it stands."""
+"""Warnings about attachments: dropped, left out or refused, and where the request has them."""
 
 from pathlib import Path
 

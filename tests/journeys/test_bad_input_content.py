@@ -1,4 +1,4 @@
-"""Strange and extreme content: whatever can be sent is sent to the last character, and what cannot is refused."""
+"""Strange and extreme content: valid content is sent to the last character, and invalid content is refused."""
 
 import json
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""Bytes that are not the JSON of a transcript: refused with the place, never read as something they do not say."""
+"""Bytes that are not the JSON of a transcript are refused with the position."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A Python program that gives the wrong things: told by a LamellaError, and nothing has changed."""
+"""Wrong arguments from Python raise a LamellaError and change nothing."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone

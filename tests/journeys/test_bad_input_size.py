@@ -1,4 +1,4 @@
-"""Sizes no one plans for: they fit, or the error says by how much they do not, within seconds."""
+"""Extreme sizes: they fit, or the error gives the excess, within seconds."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Names that say nothing, of conversations, models and tools: refused at every door, with what to do instead."""
+"""Blank names of conversations, models and tools are refused in every interface, with a hint."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Branches through both doors: what is done in a program is seen on the command line, and the other way round."""
+"""Branches made in Python are seen on the command line, and the other way round."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

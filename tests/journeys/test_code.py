@@ -1,4 +1,4 @@
-"""``lamella code select``: files chosen for a question, at both doors, attached to a conversation, and bad input."""
+"""``lamella code select``: files selected for a question, attached to a conversation, and bad input."""
 
 import json
 import subprocess

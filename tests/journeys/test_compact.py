@@ -1,4 +1,4 @@
-"""``lamella compact``: seen before it happens, told when it has, and taken back, each time in a process of its own."""
+"""``lamella compact``: planned, committed and undone, each time in a process of its own."""
 
 import json
 import re

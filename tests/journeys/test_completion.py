@@ -1,4 +1,4 @@
-"""Tab in a shell: what the shell is given to read, and what it is told when it asks."""
+"""Tab completion in a shell: the installed script and its answers."""
 
 import json
 import os

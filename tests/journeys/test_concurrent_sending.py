@@ -1,4 +1,4 @@
-"""Sending while something else goes on: summaries hold nobody up, answers fit, and patience has an end."""
+"""Concurrent sending: summaries block nobody, answers fit, and timeouts apply."""
 
 import asyncio
 from collections.abc import Sequence

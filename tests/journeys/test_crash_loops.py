@@ -1,4 +1,4 @@
-"""Acknowledged means durable for many tasks at once, too: what was told to be done is there after a kill, in order."""
+"""Acknowledged means durable for many concurrent tasks: every acknowledged answer is there after a kill, in order."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Queries in a kept chat: a note changes, the same is asked again, and the update is in the prompt."""
+"""Queries in a stored chat: a note changes, the query is asked again, and the update is in the prompt."""
 
 from datetime import date
 from pathlib import Path

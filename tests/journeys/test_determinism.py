@@ -1,4 +1,4 @@
-"""The same transcript replays to the same bytes on any machine: hash seed, time zone, locale, folder, door."""
+"""The same transcript replays to the same bytes with any hash seed, time zone, locale, folder and interface."""
 
 import json
 import os

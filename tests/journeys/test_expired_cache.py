@@ -1,4 +1,4 @@
-"""A cache that lapsed, in ``lamella show`` and in the status line of a chat, by a documented lifetime alone."""
+"""An expired cache in ``lamella show`` and in the status line of a chat, by a documented lifetime alone."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Facts outlive compaction: whatever it takes out of the prompt, one recall gives back word for word."""
+"""Facts survive compaction: one recall returns every removed fact word for word."""
 
 import pytest
 from bench.facts import SHARES, BadSummarizer, Survival, probe_survival

@@ -1,4 +1,4 @@
-"""Help: every command has one, flags show no value, and every example in it runs as it stands."""
+"""Help: every command has one, flags show no value, and every example in it runs."""
 
 import re
 import shlex

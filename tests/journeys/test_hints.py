@@ -1,4 +1,4 @@
-"""What goes wrong is told at both doors, and each is told what can be done there."""
+"""Errors have hints that fit the interface, on the command line and in Python."""
 
 import asyncio
 import json

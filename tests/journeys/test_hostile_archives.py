@@ -1,4 +1,4 @@
-"""Files that were made to take long: anything is read in about the time of as much short talk."""
+"""Hostile archives are read in about the time of ordinary ones of the same size."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress

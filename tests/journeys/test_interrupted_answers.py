@@ -1,4 +1,4 @@
-"""What a model said is kept, whoever ends the process or asks on meanwhile."""
+"""The text of a model is stored when the process ends or somebody else continues the conversation."""
 
 import json
 import os

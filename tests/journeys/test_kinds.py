@@ -1,4 +1,4 @@
-"""``lamella code explain`` and the others, at the command line: asked, kept, mixed, refused."""
+"""``lamella code explain`` and the other tasks on the command line: asked, stored, mixed, refused."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The embedded model through the whole engine: what its cache serves is what the ledger said it would, to the token."""
+"""The embedded model through the whole engine: its cache serves what the ledger predicted, to the token."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""The embedded engine serves what the planner said it would: message by message, whatever the turn does."""
+"""The embedded engine serves what the planner predicted, message by message."""
 
 import asyncio
 from collections.abc import Sequence

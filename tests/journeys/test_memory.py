@@ -1,4 +1,4 @@
-"""``lamella memory`` and ``/memory``: shown, edited, taken up, by people and by programs."""
+"""``lamella memory`` and ``/memory``: shown, edited and loaded, by people and programs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What holds conversations is read by its owner alone, whatever the umask, also where the folder was there before."""
+"""Files with conversations are readable by their owner alone, with any umask and in existing folders."""
 
 import os
 import stat

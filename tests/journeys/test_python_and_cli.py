@@ -1,4 +1,4 @@
-"""Both doors: what Python does with kept conversations the command line does, too, and the other way round."""
+"""Operations of Python on stored conversations work on the command line, too, and the other way round."""
 
 import asyncio
 import json

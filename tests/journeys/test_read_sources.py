@@ -1,4 +1,4 @@
-"""A person attaches a page, a PDF and office files by name alone: they are read, kept, and sent the same ever after."""
+"""A page, a PDF and office files attached by name: they are read, stored, and sent the same later."""
 
 import asyncio
 import json

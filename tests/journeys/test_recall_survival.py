@@ -1,4 +1,4 @@
-"""What compactions took out is found again by what was said, and by other forms of its words."""
+"""Text removed by compactions is found by its words and by other forms of them."""
 
 import pytest
 from bench.recall import probe_recall

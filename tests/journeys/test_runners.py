@@ -1,4 +1,4 @@
-"""Runners at their doors: chosen, listed, stopped between two rounds, and gone on with in another process."""
+"""Runners in each interface: chosen, listed, stopped between two rounds, and resumed in another process."""
 
 import asyncio
 import json

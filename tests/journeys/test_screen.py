@@ -1,4 +1,4 @@
-"""What stands on the screen of a terminal: all that was said, each word once, whatever the answer and the width."""
+"""The screen of a terminal: it shows the whole answer, each word once, for any answer and width."""
 
 import random
 import re

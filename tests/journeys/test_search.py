@@ -1,4 +1,4 @@
-"""``lamella search`` and ``lamella index``: passages of a vault, at both doors, by several processes, after a kill."""
+"""``lamella search`` and ``lamella index``: passages of a vault, by several processes, and after a kill."""
 
 import json
 import os

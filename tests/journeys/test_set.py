@@ -1,4 +1,4 @@
-"""Settings of a conversation at the command line: --system, --set and /set, kept with it."""
+"""Settings of a conversation on the command line: --system, --set and /set, stored with it."""
 
 import json
 from collections.abc import Callable, Mapping

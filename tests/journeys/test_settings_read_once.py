@@ -1,4 +1,4 @@
-"""Settings are read once: one command opens each file of settings one time, whatever it opens because of them."""
+"""Settings are read once: a command opens each settings file one time."""
 
 import json
 import subprocess

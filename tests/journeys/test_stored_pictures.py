@@ -1,4 +1,4 @@
-"""Pictures are kept with their conversation: reloaded, forked, edited, asked again, archived, as transcripts."""
+"""Images are stored with their conversation: reloaded, forked, edited, regenerated, archived, and in transcripts."""
 
 import json
 from base64 import b64encode

@@ -1,4 +1,4 @@
-"""Summaries by a model at every door: ``chat``, ``ask``, ``compact`` and Python; a script's, and the real model's."""
+"""Summaries by a model in every interface: ``chat``, ``ask``, ``compact`` and Python; scripted and real."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Pictures for models that do not see: a line of words and a warning, and the chat goes on."""
+"""Images for text-only models: a line of text and a warning, and the chat continues."""
 
 import asyncio
 import json

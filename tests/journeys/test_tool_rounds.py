@@ -1,4 +1,4 @@
-"""Rounds of tools: a turn that calls, is answered, is cut off in the middle and goes on in another process."""
+"""Tool rounds: a turn that calls tools is interrupted in the middle and continues in another process."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A kept chat over a vault: what notes embed, what is called otherwise, what moved, and which note is open."""
+"""A stored chat over a vault: embedded notes, aliases, moved notes, and the active note."""
 
 import json
 from collections.abc import Callable, Mapping

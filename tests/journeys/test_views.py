@@ -1,4 +1,4 @@
-"""What the command prints with ``--json`` is, byte for byte, what the views make of the same values."""
+"""Commands print with ``--json``, byte for byte, the JSON bodies of the same values."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""``lamella why``: why an artifact is in the prompt of a kept conversation, or is not, and what to do about it."""
+"""``lamella why``: why an artifact is in the prompt of a stored conversation, or is not, and what to do about it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What stays attached at the terminal: shown before the prompt, followed on disk, and taken out again."""
+"""Sticky attachments at the terminal: shown before the prompt, followed on disk, and detached."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""The server of the tests: real, reachable by nobody else, and gone afterwards, whatever happens."""
+"""The PostgreSQL server of the tests: real, private, and always stopped afterwards."""
 
 import pwd
 import subprocess

@@ -1,4 +1,4 @@
-"""What servers of tests remember and trust is theirs: other tests of the same process know nothing of it."""
+"""Fixtures of the server tests: files and trust of their own."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Who gets in: names and pages, tokens and owners, sizes and rates. Nothing here asks a model."""
+"""Access to the server: names and origins, tokens and owners, sizes and rates. Nothing here calls a model."""
 
 import json
 import socket

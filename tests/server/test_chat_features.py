@@ -1,4 +1,4 @@
-"""What people do in ``lamella chat`` with settings, the memory, caches, tools, trust and models, done over HTTP."""
+"""The features of ``lamella chat`` over HTTP: settings, memory, caches, tools, trust and models."""
 
 import json
 import sys

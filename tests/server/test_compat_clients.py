@@ -1,4 +1,4 @@
-"""Recorded requests of real programs are served, by an upstream of their own API and by one of another.
+"""Recorded requests of real programs are served, by an upstream of the same API and by one of another.
 
 ``make test-clients`` runs the programs themselves. ``python -m tests.clients --record`` records the requests anew.
 """

@@ -1,4 +1,4 @@
-"""What the client sends is the whole conversation: nothing of another request ever reaches the upstream."""
+"""The client sends the whole conversation: nothing of another request ever reaches the upstream."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The description is whole: every address says what comes back, field by field, with an example that is answered so."""
+"""The API description is complete: every route has its bodies, field by field, with an example that the server answers."""
 
 from collections.abc import Iterator
 from pathlib import Path

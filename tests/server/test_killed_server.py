@@ -1,4 +1,4 @@
-"""A server that is killed under load and started again: what it acknowledged is there, and whoever asked hears it."""
+"""A server that is killed under load and restarted: acknowledged answers are there, and their clients get them."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Changes that pages hear of as they happen: their own, those of other processes, and nobody else's."""
+"""Live updates: pages get changes of their own, those of other processes, and nobody else's."""
 
 import threading
 from collections.abc import Callable, Iterator

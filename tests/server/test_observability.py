@@ -1,4 +1,4 @@
-"""What whoever runs a server sees: metrics, one line of the log per request and answer, spans; never a text."""
+"""Observability: metrics, one log line per request and answer, and spans; never a text."""
 
 import json
 import logging

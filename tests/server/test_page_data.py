@@ -1,4 +1,4 @@
-"""What the page reads: alternatives of messages, how answers ended, pages of turns, models, and search hits."""
+"""Data for the page: alternatives of messages, stop reasons, pages of turns, models, and search hits."""
 
 from collections.abc import Iterator
 from typing import Any

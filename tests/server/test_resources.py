@@ -1,4 +1,4 @@
-"""Attachments, prompts, compaction, memory and the catalog over HTTP, beside what the engine itself says of them."""
+"""Attachments, prompts, compaction, memory and the catalog over HTTP, compared with the engine itself."""
 
 from collections.abc import Iterator
 from pathlib import Path

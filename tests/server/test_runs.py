@@ -1,4 +1,4 @@
-"""Turns on their way: one at a time, stopped, left, followed again, also by a server that was started anew."""
+"""Running turns: one at a time, stopped, abandoned, followed again, also after a restart of the server."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""What tests of faces share: clocks that show another time than UTC."""
+"""Fixtures for tests of the interfaces: a clock in a time zone other than UTC."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Updates applied strictly: every line that a diff keeps or removes must be there, and a cut says where it is."""
+"""Applies updates strictly: every line that a diff keeps or removes must exist, and a cut must give its position."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Events as bare JSON, whatever they say: as other versions wrote them, or as damage left them."""
+"""Events as bare JSON, as other versions or damage would write them."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a turn shows, in a form that assertions can be read from."""
+"""The visible parts of a turn, in a form for assertions."""
 
 from lamella import Turn
 from lamella.core.prompt.layers.model import LayerId

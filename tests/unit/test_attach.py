@@ -1,4 +1,4 @@
-"""What can be attached: one value per kind, the same artifact as a transcript would make."""
+"""Attachment classes: one per kind, the same artifact as in a transcript."""
 
 import pytest
 from tests.unit.pictures import png

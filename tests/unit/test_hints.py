@@ -1,4 +1,4 @@
-"""Commands that are told: a shell reads what was meant, and a terminal nothing else."""
+"""Printed commands: a shell parses them as meant, and a terminal shows them safely."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The rule that holds every test: each request extends the one before, or the test says why not."""
+"""The rule of every test: each request extends the previous one, or the test gives the reason."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The door of wiring: every name is found where it is, when it is first asked for."""
+"""The lazy names of wiring: each is imported on first use."""
 
 import subprocess
 import sys

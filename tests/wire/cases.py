@@ -1,4 +1,4 @@
-"""Requests whose bodies are kept as goldens, each as the real SDK puts it on the wire."""
+"""Requests whose bodies are stored as goldens, each as the real SDK sends it."""
 
 import json
 from pathlib import Path

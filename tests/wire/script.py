@@ -1,4 +1,4 @@
-"""What a loopback server does with a request, in order: answer, fail, fall silent, break off."""
+"""Scripted responses of a loopback server: answer, fail, fall silent, break off."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Servers that do not keep to their API: what was said is kept, and what went wrong is said clearly."""
+"""Servers that violate their API: the text so far is kept, and the error is clear."""
 
 import asyncio
 import json

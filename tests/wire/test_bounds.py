@@ -1,4 +1,4 @@
-"""Servers that never end: what is read of them has an end, and what was said before it is kept."""
+"""Servers that never end: reading is limited, and the text so far is kept."""
 
 import asyncio
 import gzip

@@ -1,4 +1,4 @@
-"""Clients that people bring: the real SDKs send what a dialect builds, and their own objects are read back."""
+"""Real SDK clients send the arguments that Lamella builds, and their objects are parsed."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""Caches of their own: made where they pay, kept while used, replaced with what they hold, and deleted for sure."""
+"""Explicit caches: created if they pay, kept while used, replaced with their contents, and deleted reliably."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""An answer arrives in pieces, adds up to a reply, and its connection is closed when nobody reads on."""
+"""An answer arrives in pieces, adds up to a reply, and its connection is closed when reading stops."""
 
 import asyncio
 

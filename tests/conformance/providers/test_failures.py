@@ -1,4 +1,4 @@
-"""Whatever goes wrong becomes one of our errors, by whose move it is: the caller's, the provider's, or time's."""
+"""Every failure becomes one of our errors, by who can fix it: the caller, the provider, or time."""
 
 import socket
 

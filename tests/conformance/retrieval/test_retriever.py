@@ -1,4 +1,4 @@
-"""What every retriever does, whatever it finds passages with."""
+"""Properties of every retriever."""
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime

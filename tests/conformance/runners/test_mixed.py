@@ -1,4 +1,4 @@
-"""Runners mixed in one conversation, which is opened anew in the middle: what each brought goes with it."""
+"""Runners mixed in one conversation that is reopened in the middle: each runner's parts leave with it."""
 
 import asyncio
 from collections.abc import Sequence

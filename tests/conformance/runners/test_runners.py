@@ -1,4 +1,4 @@
-"""What is true of every runner: it streams, stops, fails, overflows, resumes and counts as the others do."""
+"""Properties of every runner: it streams, stops, fails, overflows, resumes and counts like the others."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Checkpoints in every store: kept for exactly the events there are, given back as they were, gone with any erasure."""
+"""Checkpoints in every store: saved for existing events only, loaded unchanged, removed by any erasure."""
 
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product

@@ -1,4 +1,4 @@
-"""What waits for the next question, in every store: written at once, read by another, and erased with the rest."""
+"""Pending commands in every store: written at once, read by other processes, and erased with the rest."""
 
 from tests.unit.conversation.backends import Ticking
 

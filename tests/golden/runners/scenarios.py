@@ -1,4 +1,4 @@
-"""What every runner sends, scene by scene and in every layout: whole message arrays, to be read and compared.
+"""The requests of every runner, scene by scene and in every layout, as whole message arrays.
 
 A runner that is added to the registry is played here without a word, and ``python -m tests.golden.regenerate`` writes
 its files. Scenes are the same for all: where two files differ, the runners do.

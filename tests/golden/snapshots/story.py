@@ -1,4 +1,4 @@
-"""The events that every format of snapshots is held to, and what snapshots of them are."""
+"""The events that every snapshot format is tested with, and the snapshots of them."""
 
 import json
 from hashlib import sha256

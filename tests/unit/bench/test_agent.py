@@ -1,4 +1,4 @@
-"""What the agent's measure counts."""
+"""What the agent benchmark counts."""
 
 from bench.agent import measure_cached_share
 

@@ -1,4 +1,4 @@
-"""What the measure of the compatibility endpoints counts."""
+"""What the benchmark of the compatibility endpoints counts."""
 
 import pytest
 from bench.compat import WIRES, list_glued, measure_cost, measure_overhead

@@ -1,4 +1,4 @@
-"""The probe of evidence plants what it says, where it says, in real talk or in made one."""
+"""The evidence benchmark plants its sentences at the stated positions, in real and in generated texts."""
 
 from bench.evidence import make_talk, plant, search_plainly
 from bench.layouts.texts import load_texts, make_texts

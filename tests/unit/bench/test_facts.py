@@ -1,4 +1,4 @@
-"""The facts that the bench plants: each exact, each once, and each asked for without being told."""
+"""The facts that the benchmark plants: exact, unique, and not revealed by their questions."""
 
 import pytest
 from bench.facts import BadSummarizer, make_facts

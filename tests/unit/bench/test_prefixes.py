@@ -1,4 +1,4 @@
-"""What the bench counts in requests: breaks of the prefix, halves of tool results, and what the rest costs."""
+"""What the compaction benchmark counts in requests: prefix breaks, halves of tool results, and costs."""
 
 import pytest
 from bench.compaction import fewest_breaks, mean_turn

@@ -1,4 +1,4 @@
-"""A compaction for people: what goes, what stays, and what it brings."""
+"""The printed compaction: what it removes, what stays, and what it saves."""
 
 from decimal import Decimal
 

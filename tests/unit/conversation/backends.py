@@ -1,4 +1,4 @@
-"""Desks for tests: a clock that ticks, a store that fails when it is told to, and chats that share both."""
+"""Backends for tests: a ticking clock, a store that fails on request, and chats that share both."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The log line of a turn: what it came to in ids, hashes and numbers, for whoever listens."""
+"""The log line of a turn: ids, hashes and numbers, if somebody listens."""
 
 import logging
 from collections.abc import Iterator

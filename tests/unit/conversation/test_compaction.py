@@ -1,4 +1,4 @@
-"""Fetching summaries: a few at a time, each once, and whatever goes wrong the turn goes on."""
+"""Fetching summaries: a few at a time, each once, and the turn continues after any failure."""
 
 import asyncio
 from collections.abc import Sequence

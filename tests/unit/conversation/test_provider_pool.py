@@ -1,4 +1,4 @@
-"""Keep-alives: the last request is sent again while nobody asks, where that pays and settings say so, and counts."""
+"""Keep-alives: the last request is sent again if that pays and the settings allow it, and is counted."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Why something is in the prompt or is not: every reason there is, and what would bring it in."""
+"""Why an artifact is in the prompt or not: every reason, and the actions that would add it."""
 
 import pytest
 from tests.unit.pictures import png

@@ -1,4 +1,4 @@
-"""What lasts: settings of a conversation that its next turn is asked under."""
+"""Settings of a conversation that apply to its next turns."""
 
 from pathlib import Path
 

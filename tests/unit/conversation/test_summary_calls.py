@@ -1,4 +1,4 @@
-"""Summaries by a model: the request extends what was sent, each call is an aside, and whatever fails skips the step."""
+"""Summaries by a model: the request extends the last one, each call is auxiliary, and any failure skips the step."""
 
 import asyncio
 import threading

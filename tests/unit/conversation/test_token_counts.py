@@ -1,4 +1,4 @@
-"""Counting once: what was counted is kept with the events, found again by text, and trusted only where it is whole."""
+"""Token counts: stored with the events, found again by text, and used only if intact."""
 
 from collections.abc import Callable, Iterable
 

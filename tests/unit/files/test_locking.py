@@ -1,4 +1,4 @@
-"""Locks: whoever comes second waits."""
+"""Locks: a second process waits."""
 
 from pathlib import Path
 from threading import Event, Thread

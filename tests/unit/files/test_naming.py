@@ -1,4 +1,4 @@
-"""Naming: a file has one name, however it is written; what leads nowhere is told."""
+"""Paths: a file has one name, however written; an invalid path is reported."""
 
 from pathlib import Path
 

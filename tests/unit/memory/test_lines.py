@@ -1,4 +1,4 @@
-"""What of a file is a fact, and how one is added, changed and taken out without touching anything else."""
+"""Facts in a memory file: parsing, adding, changing and removing without touching other lines."""
 
 import pytest
 from hypothesis import given

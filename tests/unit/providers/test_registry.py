@@ -1,4 +1,4 @@
-"""One row per provider says all that follows from it, and no two rows say the same."""
+"""The provider registry: one complete row per provider, without overlaps."""
 
 from itertools import chain
 

@@ -1,4 +1,4 @@
-"""The scripted provider says its lines in order, slowly or wrongly if asked to."""
+"""The scripted provider gives its replies in order, slowly or with errors if asked."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The file of an index: private, shared by processes, and made anew when it cannot be read."""
+"""The file of an index: private, shared by processes, and rebuilt when unreadable."""
 
 import sqlite3
 from contextlib import closing, suppress

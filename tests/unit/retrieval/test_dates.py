@@ -1,4 +1,4 @@
-"""Days: what a question says of time is days, and the rest of it stays a question."""
+"""Dates: time words of a query become days, and the rest of it stays."""
 
 from datetime import date
 

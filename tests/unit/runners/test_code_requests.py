@@ -1,4 +1,4 @@
-"""Requests of the documented endpoints: read strictly, but for what clients may not say."""
+"""Requests of the documented endpoints: parsed strictly, except for fields that are ignored."""
 
 import pytest
 

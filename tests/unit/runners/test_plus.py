@@ -1,4 +1,4 @@
-"""``plus``: what a question needs is looked up first, and told with it; then one call answers."""
+"""``plus``: it looks up what a question needs first, and then one call answers."""
 
 import asyncio
 from collections.abc import Iterator, Mapping

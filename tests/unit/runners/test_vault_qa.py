@@ -1,4 +1,4 @@
-"""``vault_qa``: from a question to an answer that cites the right passages, whatever happens on the way."""
+"""``vault_qa``: from a question to an answer that cites the right passages."""
 
 import asyncio
 import json

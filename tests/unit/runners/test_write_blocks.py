@@ -1,4 +1,4 @@
-"""Write blocks of an answer: asked about, written, and told below the answer, which is what the next turn has."""
+"""Write blocks of an answer: confirmed, written, and reported below the answer, which is what the next turn has."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the documented endpoints answer, in their names and ours."""
+"""Responses of the documented endpoints, in their names and ours."""
 
 from tests.bodies import as_json
 

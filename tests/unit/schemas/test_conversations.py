@@ -1,4 +1,4 @@
-"""What a store holds, as data."""
+"""The contents of a store as JSON."""
 
 from tests.bodies import as_json
 

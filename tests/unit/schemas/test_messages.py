@@ -1,4 +1,4 @@
-"""A conversation as data: branches and what was said."""
+"""A conversation as JSON: branches and messages."""
 
 from tests.bodies import as_json
 

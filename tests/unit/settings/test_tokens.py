@@ -1,4 +1,4 @@
-"""Tokens: what is kept of them tells none of them, and whoever has one is known by it until it is taken back."""
+"""Access tokens: only their hashes are stored, and a token is valid until it is revoked."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A commit queue: what waits together is written together, and nobody waits for more than that."""
+"""A commit queue: waiting writes are done together, and no writer waits for later ones."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait

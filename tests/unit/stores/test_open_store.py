@@ -1,4 +1,4 @@
-"""Opening: a store has one name, under which people say yes to it; what leads elsewhere has another."""
+"""Opening: a store has one trust key, and other locations have others."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An owner's store: whatever is asked of it, nothing of another's comes of it."""
+"""An owner's store: no operation reaches conversations of other owners."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Diffs: whatever would be written is in them, and any program that applies diffs makes the note of it."""
+"""Diffs: they show every change, and any diff program can apply them."""
 
 import subprocess
 from pathlib import Path

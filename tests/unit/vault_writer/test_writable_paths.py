@@ -1,4 +1,4 @@
-"""Places: nothing is written outside of a vault, behind a link, or where nobody would look for a note."""
+"""Writable paths: inside the vault, not behind a link, and not in hidden places."""
 
 from pathlib import Path
 

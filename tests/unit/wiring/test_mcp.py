@@ -1,4 +1,4 @@
-"""Which MCP servers may be started: the user's own, and those of a project that the user said yes to."""
+"""MCP servers that may be started: the user's own, and those of a project that the user trusts."""
 
 from pathlib import Path
 

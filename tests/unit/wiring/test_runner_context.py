@@ -1,4 +1,4 @@
-"""Workplaces: which tools are there, who says yes, and what somebody else's words cannot change."""
+"""Runner contexts: available tools, consent, and what a project cannot change."""
 
 import asyncio
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What settings say about reading, and where they may say it."""
+"""Settings about reading sources, and who may set them."""
 
 from pathlib import Path
 

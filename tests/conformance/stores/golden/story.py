@@ -1,4 +1,4 @@
-"""The story that every golden store tells: written through the store, read back as plain data."""
+"""The conversations of every golden store: written through the store, read back as plain data."""
 
 from datetime import UTC, datetime
 

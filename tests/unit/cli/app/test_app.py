@@ -1,4 +1,4 @@
-"""The commands: each is where the table says, and one that is given nothing needs no parser."""
+"""The commands: each is in the table, and one without arguments needs no parser."""
 
 import pytest
 

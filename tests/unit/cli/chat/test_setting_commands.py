@@ -1,4 +1,4 @@
-"""``--set`` as people type it: what cannot be set is told with what can."""
+"""``--set`` as people type it: an invalid setting is refused with the valid ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What each chat command completes, in a session with a vault, attachments and two turns."""
+"""Completions of each chat command, in a session with a vault, attachments and two turns."""
 
 import asyncio
 import json

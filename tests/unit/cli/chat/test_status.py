@@ -1,4 +1,4 @@
-"""A call in a line: what nobody reports is left out, and an end that is not the answer's own is told."""
+"""A model call on one line: unknown values are left out, and an unusual end is described."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""The line on a cache that lapses: there when a message costs more, and never else."""
+"""The line about an expiring cache: shown only when a message costs more."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

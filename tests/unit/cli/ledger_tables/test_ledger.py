@@ -1,4 +1,4 @@
-"""The ledger for people: words it colours, and what it says of turns that nobody sent."""
+"""The printed ledger: its colours, and its sentences about turns without a call."""
 
 import pytest
 

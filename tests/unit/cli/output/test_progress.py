@@ -1,4 +1,4 @@
-"""Waiting: what is slow says at a terminal how far it is; what is quick says nothing, and no file is told anything."""
+"""Progress: a slow task draws a line on a terminal; a quick one and a file get none."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Branches in a list: each can be told from the others."""
+"""Branches in a list: each line identifies its branch."""
 
 import pytest
 

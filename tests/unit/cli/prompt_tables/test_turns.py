@@ -1,4 +1,4 @@
-"""What was said, in lines that can be forked at."""
+"""A conversation as lines with the ids to fork at."""
 
 from lamella.cli.prompt_tables import format_source_lines, format_turn
 from lamella.conversation.log import CompactionMarker

@@ -1,4 +1,4 @@
-"""What commits say of the files they touched."""
+"""Commit messages as search words for the files of the commit."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Names that a source defines, told by its lines."""
+"""Names that a source file defines, found by its lines."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Files that are left out for what they hold."""
+"""Files that are excluded by their contents."""
 
 import pytest
 from tests.unit.codebase.repositories import WATCH

@@ -1,4 +1,4 @@
-"""What git is asked, and what a repository that is somebody else's cannot have it do."""
+"""Calls of git, and protection against the configuration of foreign repositories."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What of a long skeleton speaks of a question."""
+"""Shortening a long skeleton to the parts that match a question."""
 
 from lamella.codebase.skeletons import focus_skeleton
 

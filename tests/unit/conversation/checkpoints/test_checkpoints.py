@@ -1,4 +1,4 @@
-"""Checkpoints: kept when they are due, used where they are whole, and never in the way of what was asked."""
+"""Checkpoints: saved when due, used if complete, and never required."""
 
 from collections.abc import Callable, Collection, Sequence
 

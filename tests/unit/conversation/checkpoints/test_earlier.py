@@ -1,4 +1,4 @@
-"""Earlier checkpoints: what opening does not need is kept apart from them, and found by whoever asks for it."""
+"""Earlier checkpoints: text that opening does not need is in separate columns, and loaded on request."""
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor

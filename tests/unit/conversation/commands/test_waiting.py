@@ -1,4 +1,4 @@
-"""What waits for the next question: of two commands that say the opposite the later holds, and that is said."""
+"""Pending commands: the later of two contradictory commands applies, with a warning."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Commands of a kept conversation: written down at once, found by another process, and gone with the next question."""
+"""Commands of a stored conversation: written at once, read by other processes, and sent with the next question."""
 
 from collections.abc import Callable
 from pathlib import Path

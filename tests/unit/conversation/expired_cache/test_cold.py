@@ -1,4 +1,4 @@
-"""What people are told before a message that costs more than the last one did."""
+"""The estimate before a message that costs more than the last one."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

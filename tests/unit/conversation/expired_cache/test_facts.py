@@ -1,4 +1,4 @@
-"""Which requests of a branch say something of a cache: those that go on from the one before, and are reported."""
+"""Requests of a branch that can be compared with a cache profile: they extend the previous one and are reported."""
 
 from lamella.conversation.expired_cache import ProfileMismatch, profile_mismatches
 from lamella.core.ledger.cache_profile import CacheProfile

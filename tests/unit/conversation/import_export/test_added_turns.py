@@ -1,4 +1,4 @@
-"""Turns that were said elsewhere, written down as they are."""
+"""Turns from elsewhere, added to a conversation as they are."""
 
 from pathlib import Path
 

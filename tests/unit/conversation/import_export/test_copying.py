@@ -1,4 +1,4 @@
-"""Copying a store: every conversation once, whatever the target has already."""
+"""Copying a store: every conversation once, into any target."""
 
 import pytest
 from tests.unit.conversation.backends import Ticking, make_backend

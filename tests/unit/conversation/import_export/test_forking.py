@@ -1,4 +1,4 @@
-"""Forking into a new conversation: a branch told again under another name."""
+"""Forking into a new conversation: a branch written again under another name."""
 
 import json
 from collections.abc import Callable

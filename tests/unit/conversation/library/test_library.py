@@ -1,4 +1,4 @@
-"""The library for people: every artifact, how it stands in the next request, and what detaching it would save."""
+"""The library list: every artifact, its form in the next request, and the tokens that detaching it would save."""
 
 from pathlib import Path
 

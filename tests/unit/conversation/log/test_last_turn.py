@@ -1,4 +1,4 @@
-"""The last turn of a branch: who answered last, whatever was left without an answer since."""
+"""The last turn of a branch: which model answered last, with unanswered questions after it."""
 
 from tests.unit.conversation.backends import make_chat
 

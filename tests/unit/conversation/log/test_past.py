@@ -1,4 +1,4 @@
-"""The past of a branch: told from a state that was kept, where that holds, else from its events."""
+"""The history of a branch: replayed from a checkpoint if it is valid, otherwise from the events."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The past of a conversation folds to the state it was left in; compactions are found, taken back and kept in order."""
+"""The history of a conversation folds to the state it had; compactions are found, undone and kept in order."""
 
 import pytest
 

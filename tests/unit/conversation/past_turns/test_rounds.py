@@ -1,4 +1,4 @@
-"""Calls under ids of their own, whatever ids a model gives."""
+"""Tool calls get unique ids for any ids of the model."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A question that is looked something up for: it is there from the beginning, and what was paid for is told."""
+"""Questions with retrieval: recorded at once, with the cost of their auxiliary calls."""
 
 import asyncio
 from collections.abc import AsyncIterator

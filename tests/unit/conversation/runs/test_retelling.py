@@ -1,4 +1,4 @@
-"""Retelling: wherever somebody stopped listening, what they heard and what is told again make the whole answer."""
+"""Replaying an answer: the part a client heard and the replayed part make the whole answer."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a guest hands over is looked at part by part, before anything trusts it."""
+"""Each delta of a foreign provider is validated before use."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""Workers: what they do holds up no loop, is done once, and is waited for as long as anything gets on."""
+"""Workers: they block no event loop, run each task once, and time out only without progress."""
 
 import asyncio
 from collections.abc import Iterator

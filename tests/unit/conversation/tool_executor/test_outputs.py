@@ -1,4 +1,4 @@
-"""What tools give becomes text within bounds, or an error that says why not."""
+"""Tool results become text within limits, or an error with the reason."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tools as they are run: what they give or how they fail, told as it was."""
+"""Running tools: their results and failures, reported as they are."""
 
 import asyncio
 from collections.abc import Awaitable

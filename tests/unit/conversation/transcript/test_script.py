@@ -1,4 +1,4 @@
-"""Scripts: kept conversations that are played again, and written as transcripts."""
+"""Scripts: stored conversations that are played again, and written as transcripts."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What looks like a secret is said once before it leaves, or refused; what it is is never repeated."""
+"""Possible secrets are reported once before they leave, or refused, and never repeated."""
 
 from pathlib import Path
 

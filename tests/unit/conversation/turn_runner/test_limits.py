@@ -1,4 +1,4 @@
-"""What a turn has used of its limits."""
+"""The part of its limits that a turn has used."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Sending a turn to a model: events as they come, what is tried again, and what is kept when it ends early."""
+"""Sending a turn to a model: events, retries, and what is stored when it ends early."""
 
 import asyncio
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""A request weighs everything that is billed for it."""
+"""The tokens of a request include everything that is billed for it."""
 
 from lamella.core.artifacts.kinds import make_image_data, make_tool_definition
 from lamella.core.budget import Tokenizer, count_request_tokens, count_tools_tokens

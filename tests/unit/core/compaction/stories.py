@@ -1,4 +1,4 @@
-"""Conversations for tests of compaction: four characters are a token, and messages weigh nothing beside their text."""
+"""Conversations for tests of compaction: four characters are a token, and messages have no overhead."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

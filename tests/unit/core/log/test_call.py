@@ -1,4 +1,4 @@
-"""Calls: the words that stand in every store, and those that people read."""
+"""Calls: the words in every store, and those that people read."""
 
 from lamella.core.log.call import CacheOutcome, CacheVerdict, PrefixChange, PrefixChangeCause, PrefixChangeTrigger
 

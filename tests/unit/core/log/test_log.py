@@ -1,4 +1,4 @@
-"""The log: editing, regenerating, deleting and forking make branches; nothing that was said is lost or renamed."""
+"""The log: editing, regenerating, deleting and forking make branches; no message is lost or renamed."""
 
 import pytest
 from tests.unit.core.log.log_writer import AT, CHAT, Scribe, check, say, texts

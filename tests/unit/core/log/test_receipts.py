@@ -1,4 +1,4 @@
-"""Receipts: which compactions an undo voids, and the steps by the names that stores hold."""
+"""Receipts: which compactions an undo voids, and the stored names of the steps."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whole texts of which less stands: those that are not at hand are found by their message."""
+"""Full texts of shortened messages: missing ones are found by their message."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The lines that tell the parts of a request from one another are part of its bytes: stored talk was sent with them."""
+"""The lines between the parts of a request are part of its bytes: stored messages were sent with them."""
 
 from lamella.core.messages import LIBRARY_HEADING, PROJECT_INTRO, QUERY_LABEL
 

@@ -1,4 +1,4 @@
-"""Where stable stretches of a request end, as far as its messages show."""
+"""The ends of the stable parts of a request, derived from its messages."""
 
 from tests.wire.material import assistant, note, system, user
 

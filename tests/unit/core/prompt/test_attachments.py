@@ -1,4 +1,4 @@
-"""What is attached: each once, with the last word on it; and what is known of it afterwards."""
+"""Attachments: each once, with the last policy; and what the library knows afterwards."""
 
 import pytest
 from tests.unit.core.compaction.stories import note, result, selection

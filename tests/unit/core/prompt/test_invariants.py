@@ -1,4 +1,4 @@
-"""The laws: a forged envelope breaks exactly the law it was forged to break; a built one breaks none."""
+"""The invariants: a forged envelope violates exactly the invariant it was forged for; a built one violates none."""
 
 import pytest
 from tests.conftest import Watched

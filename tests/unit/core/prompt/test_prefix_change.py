@@ -1,4 +1,4 @@
-"""What moved: the cause of the first byte that differs, and the segment it names."""
+"""The cause of the first byte that differs, and the segment it names."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Applying receipts: an epoch begins, what they name leaves, and what is left stands where it says.
+"""Applying receipts: an epoch begins, and what they name is removed.
 
 Whole turns leave; a reply without its question joins the reply before it.
 """

@@ -1,4 +1,4 @@
-"""Telling a past: turns told together lead to the state that each of them, told alone, leads to."""
+"""Replaying a history: turns replayed together lead to the same state as turns replayed singly."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Wishes of turns that a history mode hides: they stand in front of the turns that are shown, word for word."""
+"""Rules of turns that a history mode hides precede the shown turns, word for word."""
 
 from tests.unit.core.compaction.stories import FOLDING, IN_PLACE, QUARTERS, Story
 

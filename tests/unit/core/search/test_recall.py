@@ -1,4 +1,4 @@
-"""What a recall returns: texts within a budget of tokens, long ones by their best sentences, with their neighbours."""
+"""Recall results: texts within a budget of tokens, long ones by their best sentences, with their neighbours."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a typed text names, and what it only says."""
+"""Mentions that a typed text means, and names that it only discusses."""
 
 import pytest
 from hypothesis import given

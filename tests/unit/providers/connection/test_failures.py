@@ -1,4 +1,4 @@
-"""What providers say when they refuse, and how long they ask to wait."""
+"""Error responses of providers, and the delay that they request."""
 
 from time import process_time
 

@@ -1,4 +1,4 @@
-"""A conversation with attachments and an edit, kept in a store and asked of the embedded model.
+"""A stored conversation with attachments and an edit, for the embedded model.
 
 Run as a program it goes on with a conversation that another process left, and prints what was forecast and reported.
 """

@@ -1,4 +1,4 @@
-"""The account of the engine's cache: one slot, and a shelf for what would be lost. Held to the engine elsewhere."""
+"""The model of the engine's cache: one slot, and saved prompts. Compared with the real engine elsewhere."""
 
 from hypothesis import given
 from hypothesis import strategies as st

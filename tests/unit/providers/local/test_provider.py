@@ -1,4 +1,4 @@
-"""The embedded model, for real: it streams, stops, refuses, and its cache holds what the account says."""
+"""The real embedded model: it streams, stops and refuses, and its cache has the predicted tokens."""
 
 import asyncio
 import subprocess

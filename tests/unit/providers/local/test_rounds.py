@@ -1,4 +1,4 @@
-"""Rounds of tools for models whose template knows none: told as talk, the same each time."""
+"""Tool rounds for models whose template has none: rendered as text, the same each time."""
 
 from tests.unit.providers.local.asking import SMALL, TERSE, ask, assistant, request, run, user
 

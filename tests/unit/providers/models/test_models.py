@@ -1,4 +1,4 @@
-"""What is known of models: dated, ordered by how special it is, and unknown where nobody says."""
+"""Facts about models: dated, from special to general, and unknown where undocumented."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Places: a model's name says whether it runs in this process, and which key goes to a server it names."""
+"""Model names: whether a model runs in this process, and which key goes to a server it names."""
 
 from pathlib import Path
 

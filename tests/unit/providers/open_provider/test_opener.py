@@ -1,4 +1,4 @@
-"""From a model's name to a provider; what is missing is said before anything is sent, and no key is ever shown."""
+"""Opening a provider by model name; a missing requirement is reported before sending, and no key is shown."""
 
 import asyncio
 import json

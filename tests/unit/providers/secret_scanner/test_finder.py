@@ -1,4 +1,4 @@
-"""Finding secrets: by line, once per content, and in a bounded time whatever the text is."""
+"""Finding secrets: by line, once per content, and in bounded time."""
 
 from time import perf_counter
 

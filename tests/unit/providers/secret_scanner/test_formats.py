@@ -1,4 +1,4 @@
-"""Formats of secrets: each is told by its anchors, and by nothing that merely has them."""
+"""Formats of secrets: each is detected by its full form, not by its anchor alone."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What all wire formats share: names of models, text cut at seams, arguments as models write them."""
+"""Shared parts of the wire formats: model names, text cut at boundaries, and arguments as models write them."""
 
 import pytest
 from hypothesis import given

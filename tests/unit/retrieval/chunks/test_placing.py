@@ -1,4 +1,4 @@
-"""Placing: one file for each vault, outside of it, whatever the vault is called."""
+"""The index file: one for each vault, outside of it, for any vault name."""
 
 from pathlib import Path
 

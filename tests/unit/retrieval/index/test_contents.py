@@ -1,4 +1,4 @@
-"""Contents: what a note says of itself above its text is read without the rest of its front matter."""
+"""Contents: the properties of a note are read without the rest of its front matter."""
 
 import pytest
 

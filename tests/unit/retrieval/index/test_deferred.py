@@ -1,4 +1,4 @@
-"""A deferred index: opened by whoever asks first, once, and closed if it was."""
+"""A deferred index: opened once by the first use, and closed only if opened."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""The index of a vault: it lasts, and mends itself."""
+"""The index of a vault: it persists, and repairs itself."""
 
 from pathlib import Path
 

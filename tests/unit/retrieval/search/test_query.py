@@ -1,4 +1,4 @@
-"""Questions: what says where to look is taken out, and the rest are words."""
+"""Queries: filters are extracted, and the rest are words."""
 
 from datetime import date
 

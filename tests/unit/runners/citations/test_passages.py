@@ -1,4 +1,4 @@
-"""Passages: attached by source and place, told by number and rank, and never a second time."""
+"""Passages: attached by source and place, with number and rank, and never twice."""
 
 from lamella import Note
 from lamella.attach import Folder, Image

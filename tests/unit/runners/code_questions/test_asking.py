@@ -1,4 +1,4 @@
-"""Asking by a kind: what a turn says and brings along."""
+"""Code task turns: their text and their attachments."""
 
 import pytest
 

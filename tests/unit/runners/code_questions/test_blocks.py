@@ -1,4 +1,4 @@
-"""Blocks: every kind has one, and those of functions say how they are asked for."""
+"""Instructions of code tasks: each task has its own."""
 
 import pytest
 

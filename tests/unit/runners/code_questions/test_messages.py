@@ -1,4 +1,4 @@
-"""Messages as clients keep them, brought to three roles and to turns."""
+"""Client messages, converted to three roles and to turns."""
 
 import pytest
 from hypothesis import example, given

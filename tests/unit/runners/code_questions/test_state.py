@@ -1,4 +1,4 @@
-"""The state of a chat: which blocks stand in its prompt, and the flags that clients keep of it."""
+"""The task state of a chat: which instruction blocks are in its prompt, and the flags for clients."""
 
 import pytest
 

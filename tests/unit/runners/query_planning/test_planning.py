@@ -1,4 +1,4 @@
-"""Planning: what a model is told to make a plan from, and what it is never told."""
+"""Planning: what the planning request contains, and what it never contains."""
 
 import json
 

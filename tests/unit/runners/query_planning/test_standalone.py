@@ -1,4 +1,4 @@
-"""Standalone questions: worded by a model where the talk is needed, and never worse than what was typed."""
+"""Standalone questions: reworded by a model if the history is needed, and never worse than the typed text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What was found again, as data."""
+"""Recall hits as JSON."""
 
 from tests.bodies import as_json
 from tests.contracts.repository import doc

@@ -1,4 +1,4 @@
-"""A cache that lapses, as data."""
+"""An expired cache as JSON."""
 
 from datetime import UTC, datetime
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What a profile does not fit, as lines that a file of facts takes."""
+"""Profile mismatches, as lines for a file of model facts."""
 
 from tests.bodies import as_json
 

@@ -1,4 +1,4 @@
-"""The generated parts of the HTTP reference are what the server's routes, scopes, events and metrics say."""
+"""The generated parts of the HTTP reference match the server's routes, scopes, events and metrics."""
 
 import json
 import re

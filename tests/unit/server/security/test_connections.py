@@ -1,4 +1,4 @@
-"""What is sent and not read: the connection ends, and whoever reads a long answer slowly has all of it."""
+"""Unread responses: the connection is closed, but a slow reader gets all of it."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Checks: every value has the type of its setting, however deep it stands; the first that has not is named."""
+"""Checks: every value has the type of its setting, at any depth; the first that has not is named."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What settings take, in words, and what somebody meant who wrote another name."""
+"""Descriptions of setting types, and suggestions for misspelt names."""
 
 import pytest
 from msgspec.structs import fields

@@ -1,4 +1,4 @@
-"""What settings mean: those of compaction for all, for a kind of source, and for a runner; the nearer wins."""
+"""The meaning of compaction settings: for all, for a kind of source, and for a runner; the nearer wins."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is read once, and when it is read again."""
+"""Cached conversions: when a source is read once, and when again."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What bytes are, whatever their name says."""
+"""Image types are detected from bytes, not from names."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Where the file that a note embeds is found."""
+"""Finding the file that a note embeds."""
 
 import json
 from pathlib import Path

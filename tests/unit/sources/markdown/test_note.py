@@ -1,4 +1,4 @@
-"""A note's text becomes what it says of itself: headings, links, embeds, where each stands."""
+"""Parsing a note: headings, links and embeds with their positions."""
 
 from time import process_time
 

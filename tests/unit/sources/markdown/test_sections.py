@@ -1,4 +1,4 @@
-"""Parts of a note: what stands under a heading, or the block of a name."""
+"""Sections of a note: the text under a heading, or a named block."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Remembering: a fact is shown to whoever may say yes, and written down after that."""
+"""Remembering: a fact is shown for consent and written after it."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Searching notes as a tool: filters become part of the question, and each passage says where it stands."""
+"""Searching notes as a tool: filters become part of the query, and each passage has its location."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a server says of its tools: names that are legal and its own, in a stable order."""
+"""Tools of a server: valid, unique names in a stable order."""
 
 import re
 

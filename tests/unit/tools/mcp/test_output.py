@@ -1,4 +1,4 @@
-"""What calls give, in words."""
+"""Outputs of tool calls as text."""
 
 import mcp_types as types
 import pytest

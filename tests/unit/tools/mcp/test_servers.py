@@ -1,4 +1,4 @@
-"""Real servers, well behaved and not: their tools reach a model within bounds, and what one does fails nobody else."""
+"""Real servers, well behaved and not: their tools reach a model within limits, and a failing server affects no other."""
 
 import asyncio
 import resource

@@ -1,4 +1,4 @@
-"""A thread with a loop of its own: begun by work, ended by whoever wants."""
+"""A thread with its own event loop: started by work, ended on request."""
 
 import asyncio
 import threading

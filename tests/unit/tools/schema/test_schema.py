@@ -1,4 +1,4 @@
-"""Schemas: what a model is told of a tool is what its calls are held to."""
+"""Schemas: a model gets the schema that its calls are checked against."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Choosing code as programs do: what is checked, and what is opened where settings say."""
+"""Selecting code from Python: argument checks, and files opened by settings."""
 
 from pathlib import Path
 from typing import Any

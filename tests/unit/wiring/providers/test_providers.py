@@ -1,4 +1,4 @@
-"""Where turns are sent from: how long an answer is that nobody bounds."""
+"""The provider pool: the default length of an answer."""
 
 import asyncio
 

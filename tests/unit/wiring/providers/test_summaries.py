@@ -1,4 +1,4 @@
-"""Who writes summaries, as settings say: how a model is named in what it wrote, and how much it is given to read."""
+"""The summarizer from settings: how a model is named in its summaries, and the size of its input."""
 
 from collections.abc import Sequence
 

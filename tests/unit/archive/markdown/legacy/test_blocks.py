@@ -1,4 +1,4 @@
-"""Extract blocks: what was surely attached is taken out of a message, and nothing else is touched."""
+"""Extracting blocks: certain attachments are removed from a message, and nothing else is touched."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Marks of the other program: taken out of answers wherever they stand, and left where they are code."""
+"""Markers of the other program: removed from answers, and kept where they are code."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The context line: what was attached, by the names people know, told apart whatever is in them."""
+"""The context line: the attachments by the names people know, unambiguous for any name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Edits by hand: the file's text wins, context stays with its message, and the branch as it was is kept."""
+"""Manual edits: the text of the file wins, context stays with its message, and the old branch is kept."""
 
 import pytest
 from tests.unit.archive.markdown.chats import (

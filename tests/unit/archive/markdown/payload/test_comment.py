@@ -1,4 +1,4 @@
-"""The comment: the whole log and what rides with it; one that is damaged is refused and says where."""
+"""The comment: the whole log and its contents; a damaged one is refused with the position."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Front matter: who a file is, whatever its title says and whatever people added."""
+"""Front matter: the identity of a file, with any title and any added lines."""
 
 import pytest
 import yaml

@@ -1,4 +1,4 @@
-"""Ids: from where an artifact stands, or from its content; never from a clock or a counter."""
+"""Ids: from the location of an artifact or from its content; never from a clock or a counter."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Condensing: what is attached now and too long is asked for in parts, and stands as the summary of them."""
+"""Condensing: a long attachment is summarized in parts."""
 
 from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, make_rules, note, result, selection
 

@@ -1,4 +1,4 @@
-"""Rules of compaction: what holds unless it is said otherwise, and what makes no sense."""
+"""Compaction rules: the defaults, and invalid values."""
 
 import pytest
 

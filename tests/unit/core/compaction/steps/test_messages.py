@@ -1,4 +1,4 @@
-"""Messages out of the talk: acknowledgements alone, and whole turns, the most expendable first."""
+"""Removing messages: single acknowledgements, and whole turns, the most expendable first."""
 
 from tests.unit.core.compaction.stories import (
     FOLDING,

@@ -1,4 +1,4 @@
-"""Old tool results shrink to the call that gets them back, and never stand without their question."""
+"""Old tool results shrink to the call that recalls them, and stay with their question."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Asking for summaries: what is sent for one, word for word, and the name that it is kept under."""
+"""Requests for summaries: their messages, word for word, and the key of the result."""
 
 from tests.unit.core.compaction.stories import QUARTERS, Story, chat
 

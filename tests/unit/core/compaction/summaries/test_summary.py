@@ -1,4 +1,4 @@
-"""Summaries: the oldest turns only, bounded both ways, asked once, checked, and never said with the user's voice."""
+"""Summaries: only the oldest turns, limited in both directions, requested once, checked, and never in the user's voice."""
 
 import re
 from typing import Any

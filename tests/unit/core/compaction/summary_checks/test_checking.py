@@ -1,4 +1,4 @@
-"""Checking a summary: smaller, within its bound, and quoting nothing that was not said."""
+"""Checking a summary: smaller, within its limit, and quoting only existing text."""
 
 import re
 from functools import partial

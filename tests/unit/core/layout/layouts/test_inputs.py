@@ -1,4 +1,4 @@
-"""What a plan starts from: tokens up to each message, what carries something, and what has another text now."""
+"""Inputs of a plan: tokens up to each message, attachment carriers, and changed texts."""
 
 from tests.unit.core.compaction.stories import NOW, QUARTERS, Story, attaching, note
 from tests.unit.core.layout.test_costs import carrying

@@ -1,4 +1,4 @@
-"""The planners: library folds every turn, in_place only when an epoch has to end; each says why."""
+"""The planners: library folds every turn, in_place only when an epoch ends; each gives its reason."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The common prefix of two requests, in tokens: never more than is true, and exact where text tokenises apart."""
+"""The common prefix of two requests in tokens: never too many, and exact where text tokenizes separately."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What providers report against their profiles: told where it cannot be chance, and gone once the facts are taken."""
+"""Contradictions between provider reports and profiles: reported if they cannot be chance."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What of each layer a cache serves: tokens are taken in the order in which they are sent."""
+"""The part of each layer that a cache serves: tokens are counted in sending order."""
 
 from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note
 

@@ -1,4 +1,4 @@
-"""What a turn is held against: the request of an application that glues its attachments in, every turn."""
+"""The comparison for costs: the naive request, which repeats its attachments every turn."""
 
 from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note
 

@@ -1,4 +1,4 @@
-"""Verdicts: ours where our bytes moved, the provider's where they did not, and unknown where nobody says."""
+"""Verdicts: ours if our bytes moved, the provider's if they did not, and unknown without a report."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Compactions of a log: in force on what was said after them, until they are undone."""
+"""Compactions of a log: active for later messages until they are undone."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Stage events of a branch: those it went on from, in their order; a deletion brings those behind it along."""
+"""Stage events of a branch, in order; a deletion carries the later ones."""
 
 from lamella.core.log.compactions import branch_stage_events, move_stage_events
 from lamella.core.log.events.compaction import StageEvent, WorkflowStageAction

@@ -1,4 +1,4 @@
-"""What a conversation may hold, value by value, with the moment that all of it happened at."""
+"""Samples of every value that a conversation may contain, with one time for all."""
 
 from decimal import Decimal
 

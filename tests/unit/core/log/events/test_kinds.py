@@ -1,4 +1,4 @@
-"""Records: the words that stand in every store."""
+"""Records: the words in every store."""
 
 import pytest
 

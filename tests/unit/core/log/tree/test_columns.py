@@ -1,4 +1,4 @@
-"""Messages in columns: what is kept apart from them is read once somebody looks at more than ids and texts at hand."""
+"""Messages in columns: the separate columns are loaded when more than ids and available texts is needed."""
 
 from collections.abc import Callable
 from sys import getrefcount

@@ -1,4 +1,4 @@
-"""The tree as snapshots keep it: runs of talk are told without unpacking, and everything else is as it was folded."""
+"""The tree in snapshots: batches of turns are read without unpacking, and equal the folded ones."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Imprints: hashes and measures of what a question sent, kept with it."""
+"""Fingerprints: hashes and ratios of the request of a question, stored with it."""
 
 from lamella.core.log.events.codec import build_question_batch, decode_event
 from lamella.core.log.events.message import MessageEvent, turn_from_event

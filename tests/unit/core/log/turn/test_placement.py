@@ -1,4 +1,4 @@
-"""A placement: what stays where it was sent, and what is laid anew."""
+"""A layout plan: what keeps its position, and what is placed again."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A turn: what is not said is as it was, and parts of the system prompt have their order."""
+"""A turn: unset fields change nothing, and parts of the system prompt have their order."""
 
 from lamella.core.log.turn import SystemParts, Turn, TurnBatch, TurnSettings, expand_batches
 

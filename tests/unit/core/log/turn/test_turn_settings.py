@@ -1,4 +1,4 @@
-"""Terms: the words that stand in every store, in settings and in transcripts."""
+"""Turn settings: the words in every store, in settings and in transcripts."""
 
 from enum import StrEnum
 

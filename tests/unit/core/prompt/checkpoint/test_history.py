@@ -1,4 +1,4 @@
-"""Talk as it is kept: plain turns by their numbers, what is left of others, and odd ones as they are."""
+"""History in checkpoints: plain turns by their numbers, others with their parts."""
 
 from tests.unit.core.compaction.stories import IN_PLACE
 from tests.unit.core.prompt.checkpoint.test_state import long_past, replayed_state, said

@@ -1,4 +1,4 @@
-"""What is known and what stands where, as it is kept: each text once, and none that a block is rendered from again."""
+"""Artifacts and placements in checkpoints: each text once, and none that a block can be rendered from."""
 
 from collections.abc import Collection
 

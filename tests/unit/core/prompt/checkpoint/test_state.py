@@ -1,4 +1,4 @@
-"""A state as it is kept: read again it is the same, and only where telling the branch would lead to it."""
+"""States in checkpoints: a state is read back equal, and only if replaying the branch would lead to it."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""L2: how an artifact stands on the shelf, what of the shelf stays the same object, and what never goes there."""
+"""L2: the form of an artifact in the library, reuse of objects, and what never enters it."""
 
 import pytest
 from tests.unit.core.compaction.stories import QUARTERS, note, result, selection

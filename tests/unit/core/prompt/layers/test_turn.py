@@ -1,4 +1,4 @@
-"""L3: what is attached now, against what already stands; and what stands once it is sent."""
+"""L3: new attachments compared with what the request has, and the placement after sending."""
 
 from tests.unit.core.compaction.stories import QUARTERS, note, result
 from tests.unit.pictures import png

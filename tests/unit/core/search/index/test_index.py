@@ -1,4 +1,4 @@
-"""The index: what is entered later and taken out again leaves it as if it had been made of the rest at once."""
+"""The index: adding and removing passages equals building it from the rest."""
 
 from hypothesis import given
 from hypothesis import strategies as st

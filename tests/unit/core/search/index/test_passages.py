@@ -1,4 +1,4 @@
-"""Passages: nothing that was said or attached is missing, and nothing that still stands in full is offered again."""
+"""Passages: nothing said or attached is missing, and nothing in the prompt is offered again."""
 
 import pytest
 from tests.unit.pictures import png

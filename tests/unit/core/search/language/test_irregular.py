@@ -1,4 +1,4 @@
-"""Irregular forms: what somebody asks for in one form is found in another that no ending tells of."""
+"""Irregular forms: a word is found in forms that share no ending with it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The vocabulary: whatever part a word holds leads to it."""
+"""The vocabulary: every part of a word leads to it."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Recall: whatever is exact can be found again, in any script, whole or in part, and comes back verbatim."""
+"""Recall: exact text is found again, in any script, whole or in part, and returned verbatim."""
 
 import math
 

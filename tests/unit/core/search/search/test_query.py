@@ -1,4 +1,4 @@
-"""Queries: words, quoted spans, and what every text has that holds a span."""
+"""Queries: words, quoted phrases, and the index hints of a phrase."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Text on its way in: what is normalised, what is hashed, and what may stand on a line of a block."""
+"""Incoming text: normalization, hashing, and escaping for a line of a block."""
 
 from hashlib import sha256
 

@@ -1,4 +1,4 @@
-"""Languages: told by their small words, and only where that can be told."""
+"""Languages are detected by their stop words, and only if that is possible."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Long lines: each change with what is around it, so that it says where it is, however long the line."""
+"""Long lines: each change with enough context to locate it."""
 
 from itertools import takewhile
 from time import process_time

@@ -1,4 +1,4 @@
-"""Exact tokens: found verbatim, once, in order and in one pass; the ledger holds what fits and counts the rest."""
+"""Exact tokens: found verbatim, once, in order and in one pass; the list has what fits and counts the rest."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Orders to whoever reads a text are told from what is told of somebody."""
+"""Instructions to the reader of a text are distinguished from reports about others."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The outline of talk: a line per turn, the newest first to stay, the others counted, never over the cap."""
+"""The outline of a conversation: a line per turn, the newest kept longest, the others counted, within its limit."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Quotations: what stands in marks or after >, and whether the text says that the user said it."""
+"""Quotations: text in quotation marks or after >, and whether the text attributes it to the user."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Standing wishes are found by their cues, and not in what somebody else said."""
+"""User rules are detected by their cues, and not in quoted text."""
 
 import pytest
 

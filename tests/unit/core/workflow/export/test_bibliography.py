@@ -1,4 +1,4 @@
-"""The bibliography has each source once, under whatever address it was given, with what is known best of it."""
+"""The bibliography has each source once, with the best known data, under any of its addresses."""
 
 import pytest
 from tests.unit.core.workflow.working import Desk

@@ -1,4 +1,4 @@
-"""Deeds are checked where the work stands: what is wrong is told with names and numbers, and what to do next."""
+"""Stage actions are checked: an invalid one is refused with names, numbers and a hint."""
 
 import pytest
 from tests.unit.core.workflow.working import TINY, Desk

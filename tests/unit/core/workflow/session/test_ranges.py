@@ -1,4 +1,4 @@
-"""Compaction is told the ranges of the stages that are done, and how summaries are written."""
+"""Stages give compaction their ranges and the form of summaries."""
 
 from tests.unit.core.compaction.stories import make_rules
 from tests.unit.core.workflow.working import STAGES, Desk

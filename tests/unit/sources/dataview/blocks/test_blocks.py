@@ -1,4 +1,4 @@
-"""Queries in a note: each block stays, its answer stands under it, and nothing in an answer can end that."""
+"""Queries in a note: each block stays, its result follows it, and no result can close its block."""
 
 import pytest
 from tests.unit.sources.dataview.sample_vault import open_answers

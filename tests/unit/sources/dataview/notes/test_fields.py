@@ -1,4 +1,4 @@
-"""Fields in lines and properties: what is one, what it says, and that no line takes long."""
+"""Fields in lines and properties: detection, types, and bounded time."""
 
 import time
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Tasks: which lines are some, what they say, and which stand below others."""
+"""Tasks: detection, fields, and nesting."""
 
 from datetime import datetime
 

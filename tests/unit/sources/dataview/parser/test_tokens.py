@@ -1,4 +1,4 @@
-"""Tokens of a query: what each is, what it says, and where something that is none stands."""
+"""Tokens of a query: kinds, texts, and positions of invalid ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A table of queries with what they answer over a small vault; refusals, the day, and what is kept between turns."""
+"""A table of queries with their results over a small vault; refusals, dates, and caching between turns."""
 
 from datetime import date
 

@@ -1,4 +1,4 @@
-"""Moments and spans of time: how they are written, added and told."""
+"""Dates and time spans: parsing, addition and formatting."""
 
 from datetime import date, datetime
 

@@ -1,4 +1,4 @@
-"""Values: any two have an order, each is true or not, and each is told on one line."""
+"""Values: any two have an order, each is true or false, and each is formatted on one line."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Artifacts as events hold them: where one came from is read back with it, whatever is known of that."""
+"""Artifacts in events: every known field of their source is read back."""
 
 from lamella.core.artifacts.kinds import make_artifact
 from lamella.core.artifacts.model import ArtifactKind, ArtifactSource

@@ -1,4 +1,4 @@
-"""Model calls as they are kept: exactly as they were judged, without what is unknown."""
+"""Model calls in events: exactly as recorded, without unknown values."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""Receipts as events: written down and read back exactly; what cannot be read says so."""
+"""Receipts as events: written and read back exactly; unreadable ones are reported."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Stage events are written with what they say, and read back; older ones say nothing."""
+"""Stage events are written and read back; older ones are empty."""
 
 from lamella.core.log.events.codec import build_event_batch, decode_event
 from lamella.core.log.events.compaction import StageEvent, StageSpec, WorkflowSpec, WorkflowStageAction

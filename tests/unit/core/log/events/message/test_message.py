@@ -1,4 +1,4 @@
-"""Events: a turn is written down without its contents, and read back exactly; what is damaged says where."""
+"""Message events: a turn is written without its contents and read back exactly; damage is reported with its position."""
 
 import json
 import re

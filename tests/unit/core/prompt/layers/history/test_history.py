@@ -1,4 +1,4 @@
-"""L4: earlier turns as exchanges, the messages they are sent as, and where each segment of them stands."""
+"""L4: earlier turns as exchanges, their messages, and the position of each of their segments."""
 
 import pytest
 from hypothesis import given

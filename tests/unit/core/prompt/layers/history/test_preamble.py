@@ -1,4 +1,4 @@
-"""The opening: what stands in for messages cannot break out of its block, whatever was said in them."""
+"""The preamble: placeholders cannot break out of their block, for any text."""
 
 import pytest
 

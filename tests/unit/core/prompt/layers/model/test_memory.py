@@ -1,4 +1,4 @@
-"""What is remembered, as L1's last part: bounded, in stable order, and the line that moved it."""
+"""Memory as L1's last part: limited, in stable order, and with the line that moved it."""
 
 import pytest
 from hypothesis import given
