@@ -53,6 +53,7 @@ demo: $(STAMP)
 	@echo "Go on yourself:  .venv/bin/lamella chat --vault examples/vault"
 	@echo "A real model:    .venv/bin/lamella chat --vault examples/vault --model anthropic:claude-opus-5-5"
 	@echo "Without a model: .venv/bin/lamella replay examples/walkthrough.json --layout in_place"
+	@echo "In your browser: .venv/bin/lamella serve examples/vault --open"
 
 test: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -110,6 +110,7 @@ def _ask(call: Ask) -> None:
     call(f"POST {CHAT}/fork", {"message": asked["reply"], "name": "garden-again"}, conversation="garden")
     call(f"PATCH {CHAT}", {"title": "Beans"}, conversation="garden")
     call(f"POST {CHAT}/stop", conversation="garden")
+    call("POST /v1/conversations/welcome")
     call("GET /v1/conversations")
     call("GET /v1/conversations/search", query={"q": "sow"})
     call(f"GET {CHAT}", conversation="garden")

@@ -84,7 +84,7 @@ def test_writing_to_the_page_is_not_possible(guarded: RunningServer) -> None:
     assert guarded.client.post("/", json={}).status_code == 401
 
 
-def test_serve_open_starts_the_browser_at_the_page(tmp_path: Path) -> None:
+def test_serve_open_starts_the_browser_at_the_welcome_conversation(tmp_path: Path) -> None:
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}.new && mv {opened}.new {opened}\n')
@@ -104,13 +104,16 @@ def test_serve_open_starts_the_browser_at_the_page(tmp_path: Path) -> None:
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, **own}) as process:
         assert process.stderr is not None
         started = json.loads(process.stderr.readline())
-        page = json.loads(process.stderr.readline())
+        lines = (json.loads(line) for line in process.stderr)
+        page = next(line for line in lines if line["at"] == "page")
         try:
-            assert page["at"] == "page"
             assert page["opened"] is True
             assert opened.read_text() == page["address"]
-            assert page["address"].startswith(started["address"] + "/")
+            address, _, key = page["address"].partition("/#/c/")
+            assert address == started["address"]
             assert httpx2.get(page["address"], timeout=HANG_SECONDS).status_code == 200
+            welcome = httpx2.get(f"{address}/v1/conversations/{key}", timeout=HANG_SECONDS).json()
+            assert (welcome["name"], welcome["count"]) == ("welcome", 4)
         finally:
             process.terminate()
             process.communicate(timeout=HANG_SECONDS)

@@ -7,9 +7,11 @@ import socket
 import sys
 import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from threading import Thread
+from urllib.request import Request, urlopen
 
 import uvicorn
 from fastapi import FastAPI
@@ -45,6 +47,8 @@ _LOGGER_NAMES = ("lamella.requests", "lamella.answers", "lamella.server")
 _MAX_HEADER_BYTES, _SOCKET_BACKLOG, _KEEP_ALIVE_SECONDS = 65_536, 2_048, 30
 # After SIGHUP, the longest wait for a new worker before the old one is kept. A worker that fails ends the wait at once.
 _WORKER_RESTART_SECONDS = 600
+# How long to wait for the first conversation before the page is opened without it; workers take a while to start.
+_PAGE_SECONDS = 60
 
 
 class ServerOptions(Struct, frozen=True, kw_only=True):
@@ -154,7 +158,7 @@ def run_server(options: ServerOptions, *, workers: int = 1, opens_page: bool = F
         if opens_page:
             # The browser may ask before the server is ready: its connection waits until then.
             listener.listen(_SOCKET_BACKLOG)
-            Thread(target=open_browser, args=(f"{address}/",), name="browser", daemon=True).start()
+            Thread(target=open_browser, args=(address,), name="browser", daemon=True).start()
         if workers == 1:
             # Opened here and not by uvicorn, so that an error in a store or a vault is printed like any other.
             uvicorn.Server(build_uvicorn_config(make_worker_app(options, services=services), rules)).run([listener])
@@ -167,9 +171,16 @@ def run_server(options: ServerOptions, *, workers: int = 1, opens_page: bool = F
 
 
 def open_browser(address: str) -> None:
-    """Open an address in the user's browser, and log it: there may be no browser on this machine."""
-    opened = webbrowser.open(address)
-    LOGGER.info("%s", json.dumps({"at": "page", "address": address, "opened": opened}))
+    """Open the page in the user's browser at the welcome conversation.
+
+    The address is logged, too: there may be no browser on this machine. Where a login is needed, the page begins there.
+    """
+    page = f"{address}/"
+    request = Request(f"{address}/v1/conversations/welcome", method="POST")
+    with suppress(OSError, ValueError), urlopen(request, timeout=_PAGE_SECONDS) as answer:
+        page += f"#/c/{json.load(answer)['conversation']}"
+    opened = webbrowser.open(page)
+    LOGGER.info("%s", json.dumps({"at": "page", "address": page, "opened": opened}))
 
 
 def _browser_host(host: str) -> str:

@@ -91,6 +91,7 @@ if TYPE_CHECKING:
         save_transcript,
     )
     from lamella.wiring.trust import TRUST_FIELDS, add_trust, get_trust_key, open_trust_file, requires_named_model
+    from lamella.wiring.welcome import WELCOME_NAME, open_welcome_conversation
     from lamella.wiring.workflows import get_workflow, is_workflow_path, list_workflows, read_input_file, save_new_file
 
 __all__ = [
@@ -100,6 +101,7 @@ __all__ = [
     "SETTINGS_FILE_NAME",
     "SETTING_NAMES",
     "TRUST_FIELDS",
+    "WELCOME_NAME",
     "AccessScope",
     "AccessToken",
     "AccessTokenFile",
@@ -168,6 +170,7 @@ __all__ = [
     "open_sources",
     "open_token_file",
     "open_trust_file",
+    "open_welcome_conversation",
     "parse_response",
     "parse_setting_value",
     "parse_transcript",
@@ -282,6 +285,7 @@ if not TYPE_CHECKING:
             "open_trust_file",
         ),
         "lamella.wiring.runner_context": ("open_runner_context", "open_note_writer", "open_repository_editor"),
+        "lamella.wiring.welcome": ("WELCOME_NAME", "open_welcome_conversation"),
         "lamella.wiring.workflows": (
             "get_workflow",
             "is_workflow_path",

@@ -36,6 +36,7 @@ from lamella.server.errors import http_error_to_json
 from lamella.server.openapi import describe_response, json_response, make_router
 from lamella.server.routes.settings import ChatSettingsBody, check_request_settings
 from lamella.server.state import ChatCaller, ReadCaller, ServerState, StateDep
+from lamella.wiring import WELCOME_NAME, open_welcome_conversation
 
 router = make_router(prefix="/v1/conversations", tag="conversations")
 _NAME_FIELD = Field(default=None, min_length=1, max_length=200, examples=["api-review"])
@@ -162,6 +163,25 @@ def import_conversation(*, body: ImportBody, state: StateDep, caller: ChatCaller
         conversation=chat.id, name=chat.name, outcome=str(outcome), warnings=list(warnings)
     )
     return json_response(answer, 201 if outcome is ImportOutcome.NEW else 200)
+
+
+@router.post(
+    "/welcome",
+    status_code=201,
+    summary="Open the first conversation",
+    response_class=Response,
+    responses={
+        **describe_response(CreatedConversationJson, 201),
+        **describe_response(CreatedConversationJson, description="It was there already."),
+    },
+)
+def open_welcome(*, state: StateDep, caller: ChatCaller) -> Response:
+    """Create a prepared conversation, if it is not there: an edited note, and the prompts that it changed."""
+    engine, model = state.get_engine(caller), state.engine_pool.model
+    is_new = engine.find_conversation(WELCOME_NAME) is None
+    chat = open_welcome_conversation(engine, model, state.engine_pool.default_settings_for(model))
+    body = CreatedConversationJson(conversation=chat.id, name=chat.name, title=chat.title)
+    return json_response(body, 201 if is_new else 200)
 
 
 @router.get("/{conversation}", summary="Read a conversation")
