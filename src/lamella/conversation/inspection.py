@@ -141,7 +141,7 @@ class StoreInspector:
             yield StoreProblem(
                 conversation=conversation_key, location=f"content {name}", description="left after erasure"
             )
-        for number in _events_counted_before_erasure(records):
+        for number in _iter_counted_events_before_erasure(records):
             yield StoreProblem(
                 conversation=conversation_key,
                 location=f"event {number}",
@@ -176,7 +176,7 @@ def _erased_hashes(records: Iterable[EventRecord]) -> frozenset[str]:
     return frozenset(erased)
 
 
-def _events_counted_before_erasure(records: Sequence[EventRecord]) -> Iterator[int]:
+def _iter_counted_events_before_erasure(records: Sequence[EventRecord]) -> Iterator[int]:
     """Return the events before the last erasure that still have token counts, which may be of erased text."""
     before = records[: _last_erasure_number(records) - 1]
     return (number for number, record in enumerate(before, start=1) if record.counts)

@@ -284,10 +284,10 @@ def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
     brought = [str(one.id) for one in found if _is_attached_with(name, one)]
     if brought or any(artifact.id == name for artifact in found):
         return brought or [name]
-    return [one.id for one in found if name in _list_other_names(one)]
+    return [one.id for one in found if name in _list_alternative_names(one)]
 
 
-def _list_other_names(artifact: Artifact) -> tuple[str, ...]:
+def _list_alternative_names(artifact: Artifact) -> tuple[str, ...]:
     """Return other names of an artifact whose id contains a hash."""
     if artifact.kind is ArtifactKind.IMAGE:
         return (artifact.source.path or artifact.title, artifact.title)

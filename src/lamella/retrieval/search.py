@@ -107,7 +107,7 @@ class ChunkMatcher:
         """Return the best chunks by score, then by path, from at least ``notes`` notes if that many match."""
         rows = self._fetch(query_words, within, notes)
         # The preselection may leave too few notes. Then all matching chunks are scored.
-        if query_words.best_expression and _count_notes(rows) < notes:
+        if query_words.best_expression and _count_distinct_notes(rows) < notes:
             rows = self._fetch(query_words._replace(best_expression=""), within, notes)
         paths = dict(
             self._file.execute(_SELECT_PATHS, (json.dumps(list({number >> CHUNK_BITS for number, _ in rows})),))
@@ -123,7 +123,7 @@ class ChunkMatcher:
         limit = max(_MIN_FETCHED_CHUNKS, 3 * notes)
         while True:
             rows = self._select_chunks(query_words, within, limit)
-            if len(rows) < limit or _count_notes(rows) >= notes:
+            if len(rows) < limit or _count_distinct_notes(rows) >= notes:
                 return rows
             limit *= _FETCH_GROWTH
 
@@ -226,7 +226,7 @@ def _join_any(expressions: Sequence[str]) -> str:
     return f"({' OR '.join(dict.fromkeys(expressions))})"
 
 
-def _count_notes(rows: Sequence[tuple[int, float]]) -> int:
+def _count_distinct_notes(rows: Sequence[tuple[int, float]]) -> int:
     return len({number >> CHUNK_BITS for number, _ in rows})
 
 

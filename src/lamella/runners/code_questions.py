@@ -589,9 +589,11 @@ async def _send_and_collect(
     *,
     on_event: EventListener | None,
 ) -> BuiltTurn:
-    kinds = [kind for kind in ATTACHED_TASKS if kind is code_question.task or _is_carried_over(code_question, kind)]
+    kinds = [
+        kind for kind in ATTACHED_TASKS if kind is code_question.task or _restores_instructions(code_question, kind)
+    ]
     parts = {SYSTEM_PART: TASK_INSTRUCTIONS[CodeTask.REGULAR].text}
-    regular = code_question.task is CodeTask.REGULAR or _is_carried_over(code_question, CodeTask.REGULAR)
+    regular = code_question.task is CodeTask.REGULAR or _restores_instructions(code_question, CodeTask.REGULAR)
     system = {
         **({"base": code_question.history.system} if code_question.history.system else {}),
         **(parts if regular else {}),
@@ -626,7 +628,7 @@ def _shortened_history_warnings(conversation: Conversation) -> Iterator[str]:
         )
 
 
-def _is_carried_over(code_question: CodeQuestion, task: CodeTask) -> bool:
+def _restores_instructions(code_question: CodeQuestion, task: CodeTask) -> bool:
     """Return whether instructions are attached because the client's state says that the prompt had them.
 
     A stored conversation needs no such hint: its prompt still contains them.

@@ -61,10 +61,10 @@ class Proxy:
     def _serve(self, client: socket.socket) -> None:
         with client, socket.socket(socket.AF_UNIX) as server, suppress(OSError):
             server.connect(str(self._target))
-            while self._pass_on(client, server):
+            while self._forward(client, server):
                 pass
 
-    def _pass_on(self, client: socket.socket, server: socket.socket) -> bool:
+    def _forward(self, client: socket.socket, server: socket.socket) -> bool:
         """Pass on what has come; whether to go on."""
         ready, _, _ = select([client, server], [], [])
         if server in ready:

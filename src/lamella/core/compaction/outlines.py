@@ -14,7 +14,7 @@ from lamella.core.artifacts.blocks import render_block, render_summary, text_for
 from lamella.core.artifacts.model import NAMED_ONLY, Artifact, ArtifactKind
 from lamella.core.budget import TokenBudget, Tokenizer, exceeds_share
 from lamella.core.compaction.rules import CompactionConfig
-from lamella.core.compaction.summaries import Summaries, SummaryRequest, sign_summary_text
+from lamella.core.compaction.summaries import Summaries, SummaryRequest, prepend_summary_author
 from lamella.core.compaction.summary_checks import find_summary_problem
 from lamella.core.log.turn import ArtifactForm, Turn
 from lamella.core.messages import Message, Role
@@ -295,7 +295,7 @@ def _build_summary(
         )
         if why is not None:
             return "", f"{artifact.id} could not be summarised: {why}"
-        answers.append(answer.text.strip() if answers else sign_summary_text(answer).strip())
+        answers.append(answer.text.strip() if answers else prepend_summary_author(answer).strip())
     exact = render_exact_tokens([artifact.text], max_tokens=caps.max_exact_tokens, count=count)
     text = "\n\n".join((*answers, *((exact,) if exact else ())))
     return text, f"{artifact.id} is sent as a summary: its {count(artifact.text):,} tokens do not fit beside the rest."

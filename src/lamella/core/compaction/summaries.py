@@ -210,7 +210,7 @@ def _statements_instruction(config: SummaryConfig) -> str:
     )
 
 
-def sign_summary_text(answer: SummaryResult) -> str:
+def prepend_summary_author(answer: SummaryResult) -> str:
     """Return the text of a summary, with a first line that names its author if the author is known.
 
     It is used where no surrounding block names the author.
@@ -218,7 +218,7 @@ def sign_summary_text(answer: SummaryResult) -> str:
     return f"[Summarised by {answer.model}.]\n{answer.text.strip()}" if answer.model else answer.text
 
 
-def unsign_summary_text(text: str) -> str:
+def strip_summary_author(text: str) -> str:
     """Return a summary without the line that names its author.
 
     Checks of the summary need this: the line is not part of the summarised messages.
@@ -549,7 +549,7 @@ def with_history_summary(
     if (
         stands is not None
         and _rewrite_problem(
-            unsign_summary_text(stands), oldest, tokenizer, config=config, extra_tokens=_SIGNATURE_TOKENS
+            strip_summary_author(stands), oldest, tokenizer, config=config, extra_tokens=_SIGNATURE_TOKENS
         )
         is None
     ):
@@ -563,7 +563,7 @@ def with_history_summary(
     answer = summaries[key]
     why = answer.failure or _rewrite_problem(answer.text, oldest, tokenizer, config=config)
     if why is None:
-        return replace(turn, history_summary=sign_summary_text(answer)), ()
+        return replace(turn, history_summary=prepend_summary_author(answer)), ()
     said = f"Earlier turns stand as their outline: {why[0].lower()}{why[1:]}"
     return replace(turn, warnings=(*turn.warnings, said)), ()
 

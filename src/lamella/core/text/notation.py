@@ -173,14 +173,14 @@ def _iter_value_parts(key: str) -> Iterator[str]:
         yield from _iter_value_parts(day) if day else ()
     elif re.fullmatch(r"\d{4}-\d{2}(?:-\d{2})?", key):
         yield from (key[:4], key[:7], key[4:])
-        yield from _day_variants(key[7:])
+        yield from _iter_ordinal_day(key[7:])
     elif re.fullmatch(r"-\d{2}-\d{2}", key):
-        yield from _day_variants(key[3:])
+        yield from _iter_ordinal_day(key[3:])
     elif " " in key:
         yield key.partition(" ")[0]
 
 
-def _day_variants(text: str) -> Iterator[str]:
+def _iter_ordinal_day(text: str) -> Iterator[str]:
     if text:
         yield f"{int(text[1:])}th"
 

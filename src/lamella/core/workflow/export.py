@@ -56,13 +56,15 @@ def _merge_sources(sources: Iterable[dict[str, str]]) -> Iterable[dict[str, str]
         for same in sorted({known[key] for key in keys if key in known}):
             others, before = merged.pop(same)
             keys |= others
-            combined |= {name: text for name, text in before.items() if not _is_better(combined.get(name, ""), text)}
+            combined |= {
+                name: text for name, text in before.items() if not _is_more_informative(combined.get(name, ""), text)
+            }
         merged[number] = keys, combined
         known.update(dict.fromkeys(keys, number))
     return [combined for _, combined in merged.values()]
 
 
-def _is_better(text: str, other: str) -> bool:
+def _is_more_informative(text: str, other: str) -> bool:
     if text.casefold() in _UNKNOWN_VALUES or other.casefold() in _UNKNOWN_VALUES:
         return text.casefold() not in _UNKNOWN_VALUES
     return len(text) > len(other)

@@ -94,7 +94,7 @@ async def count_tokens(request: Request, caller: ChatCaller) -> Response:
     upstream = await service.find_upstream(caller, client.model, [])
     if upstream.endpoint is not None and Wire.MESSAGES in upstream.endpoint.wires:
         body = _with_model(data, upstream.own_name)
-        return await _pass_on(service, request, upstream, "/messages/count_tokens", body)
+        return await _forward(service, request, upstream, "/messages/count_tokens", body)
     counter = service.state.engine_pool.services.counter.get_tokenizer(upstream.model)
     texts = FORMATS[Wire.MESSAGES].collect_texts(client.body)
     tools = encode_json(client.body.get("tools") or []).decode()
@@ -115,7 +115,7 @@ async def read_response(response_id: str, request: Request, caller: ReadCaller) 
     if found is not None:
         return JSONResponse(found.body)
     upstream = await _upstream_of_response(service, caller, response_id)
-    return await _pass_on(service, request, upstream, f"/responses/{response_id}", None, method="GET")
+    return await _forward(service, request, upstream, f"/responses/{response_id}", None, method="GET")
 
 
 @router.delete(
@@ -131,7 +131,7 @@ async def delete_response(response_id: str, request: Request, caller: ChatCaller
         await service.run(lambda: service.responses.delete(caller.owner, response_id))
         return JSONResponse({"id": response_id, "object": "response", "deleted": True})
     upstream = await _upstream_of_response(service, caller, response_id)
-    return await _pass_on(service, request, upstream, f"/responses/{response_id}", None, method="DELETE")
+    return await _forward(service, request, upstream, f"/responses/{response_id}", None, method="DELETE")
 
 
 @router.post("/embeddings", include_in_schema=False)
@@ -147,7 +147,7 @@ async def create_embeddings(request: Request, caller: ChatCaller) -> Response:
         )
     named = str(body.get("model") or "")
     own = named.removeprefix("openai:").removeprefix("openai-chat:")
-    return await _pass_on(service, request, upstream, "/embeddings", data if own == named else _with_model(data, own))
+    return await _forward(service, request, upstream, "/embeddings", data if own == named else _with_model(data, own))
 
 
 async def _upstream_of_response(service: CompatService, caller: Caller, response_id: str) -> Upstream:
@@ -169,7 +169,7 @@ def _with_model(data: bytes, model: str) -> bytes:
     return splice(data, [Replacement(members["model"], encode_json(model))]) if "model" in members else data
 
 
-async def _pass_on(
+async def _forward(
     service: CompatService,
     request: Request,
     upstream: Upstream,

@@ -81,7 +81,7 @@ def has_breakpoints(value: object) -> bool:
     )
 
 
-def find_label(headers: Mapping[str, str], body: Mapping[str, object]) -> str | None:
+def find_conversation_label(headers: Mapping[str, str], body: Mapping[str, object]) -> str | None:
     """Return the label that a client gives its conversation, or None; the first of the known places counts."""
     own = headers.get(CONVERSATION_HEADER)
     claude, *others = (headers.get(name) for name in _SESSION_HEADERS)

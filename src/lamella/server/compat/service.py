@@ -22,7 +22,7 @@ from lamella.ports import HttpEndpoint, HttpModelProvider, ModelProvider
 from lamella.providers.registry import find_provider_entry, is_local_model, strip_provider
 from lamella.server.compat.accounting import AnswerRecord, record_answer
 from lamella.server.compat.anthropic import build as build_messages
-from lamella.server.compat.identity import chain_hashes, find_label, find_signatures
+from lamella.server.compat.identity import chain_hashes, find_conversation_label, find_signatures
 from lamella.server.compat.json_spans import decode_json, encode_json
 from lamella.server.compat.model_calls import ModelAbilities, build_model_request, read_deltas
 from lamella.server.compat.neutral import AnswerEvent, Ended, Json, NeutralRequest, Started
@@ -216,12 +216,16 @@ class CompatService:
         notes: list[str] = []
         upstream = await self.find_upstream(caller, client.model, notes)
         hashes = chain_hashes(caller.owner, wire, client.head, client.messages)
-        label = find_label(request.headers, client.body) or self._own_label(client) or f"request-{hashes[:2][-1][:16]}"
+        label = (
+            find_conversation_label(request.headers, client.body)
+            or self._own_label(client)
+            or f"request-{hashes[:2][-1][:16]}"
+        )
         exchange = Exchange(
             request=request, caller=caller, client=client, upstream=upstream, label=label, notes=notes, hashes=hashes
         )
         if upstream.endpoint is not None and wire in upstream.endpoint.wires:
-            return await self._pass_on(exchange, upstream.endpoint)
+            return await self._forward(exchange, upstream.endpoint)
         return await self._translate(exchange)
 
     @staticmethod
@@ -234,14 +238,14 @@ class CompatService:
 
     # The same API upstream.
 
-    async def _pass_on(self, exchange: Exchange, endpoint: HttpEndpoint) -> Response:
+    async def _forward(self, exchange: Exchange, endpoint: HttpEndpoint) -> Response:
         client = exchange.client
         await self._check_previous_response(exchange)
         body = await self._build_same_wire(exchange)
         sending = self._send_same_wire(exchange, endpoint, body)
         response = await run_until_disconnect(exchange.request, sending)
         if response.is_error:
-            return await self._pass_on_error(exchange, response)
+            return await self._forward_error(exchange, response)
         if client.wire is Wire.MESSAGES and not client.has_breakpoints:
             await self.run(lambda: self.records.save_request(exchange.hashes))
         monitor = StreamMonitor(client.wire)
@@ -309,7 +313,7 @@ class CompatService:
         exchange.is_laid_out = False
         return await send(await self._build_same_wire(exchange, as_written=True))
 
-    async def _pass_on_error(self, exchange: Exchange, response: UpstreamResponse) -> Response:
+    async def _forward_error(self, exchange: Exchange, response: UpstreamResponse) -> Response:
         data = await response.read_error()
         self._record(exchange, StreamMonitor(exchange.client.wire), end_reason="failed", status=response.status)
         if response.status in (401, 403):

@@ -165,10 +165,10 @@ class HttpUpstream:
 def _merge_version(endpoint: HttpEndpoint, headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of an endpoint; the client's version of the API counts if it names one."""
     own = {"content-type": "application/json", **endpoint.headers}
-    return {**own, "anthropic-version": headers["anthropic-version"]} if _has_version(own, headers) else own
+    return {**own, "anthropic-version": headers["anthropic-version"]} if _has_api_version(own, headers) else own
 
 
-def _has_version(own: Mapping[str, str], headers: Mapping[str, str]) -> bool:
+def _has_api_version(own: Mapping[str, str], headers: Mapping[str, str]) -> bool:
     return "anthropic-version" in own and bool(headers.get("anthropic-version"))
 
 

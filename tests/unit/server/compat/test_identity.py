@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.server.compat.identity import chain_hashes, find_label, find_signatures, has_breakpoints
+from lamella.server.compat.identity import chain_hashes, find_conversation_label, find_signatures, has_breakpoints
 
 HI, A, MORE = ({"role": "user", "content": text} for text in ("hi", "a", "more"))
 HEAD = {"system": "Be terse.", "tools": None}
@@ -70,4 +70,4 @@ def test_signatures_of_all_kinds_are_found() -> None:
 def test_label_comes_from_first_known_source(
     headers: dict[str, str], body: dict[str, object], label: str | None
 ) -> None:
-    assert find_label(headers, body) == label
+    assert find_conversation_label(headers, body) == label

@@ -201,17 +201,17 @@ def _render_handles(
     """Render attachments whose text does not fit as lines of one list, unless the request has them already."""
     left = [one for one in attached if one.condensed == NAMED_ONLY and not is_shown_in_full(one, placed.get(one.id))]
     listed = place_named_list(left, placed=placed, count=tokenizer.count, position=position) if left else {}
-    return {one.id: (_with_own_kind(listed[one.id].segment, one), listed[one.id]) for one in left}
+    return {one.id: (_with_artifact_kind(listed[one.id].segment, one), listed[one.id]) for one in left}
 
 
 def _place_attachment(
     artifact: Artifact, form: ArtifactForm, text: str, *, position: str, tokens: int
 ) -> tuple[Segment, PlacedArtifact]:
     added = make_placed_artifact(artifact, form=form, position=position, pieces=(text,) if text else (), tokens=tokens)
-    return _with_own_kind(added.segment, artifact), added
+    return _with_artifact_kind(added.segment, artifact), added
 
 
-def _with_own_kind(segment: Segment, artifact: Artifact) -> Segment:
+def _with_artifact_kind(segment: Segment, artifact: Artifact) -> Segment:
     """Return the segment with the kind it has in its own turn, where the active note is not yet a plain note."""
     return segment if segment.kind == artifact.kind else replace(segment, kind=artifact.kind)
 

@@ -10,10 +10,10 @@ from lamella.core.compaction.summaries import (
     SummaryResult,
     cached_summary_messages,
     full_texts_in_turns,
-    sign_summary_text,
+    prepend_summary_author,
     standalone_summary_messages,
+    strip_summary_author,
     summary_key,
-    unsign_summary_text,
 )
 from lamella.core.log.turn import Turn
 from lamella.core.messages import Message, Role
@@ -105,14 +105,15 @@ def test_language_form_and_length_are_in_task() -> None:
 
 def test_standalone_summary_names_author() -> None:
     assert (
-        sign_summary_text(SummaryResult(text="They talked.\n", model="gpt-5")) == "[Summarised by gpt-5.]\nThey talked."
+        prepend_summary_author(SummaryResult(text="They talked.\n", model="gpt-5"))
+        == "[Summarised by gpt-5.]\nThey talked."
     )
-    assert sign_summary_text(SummaryResult(text="They talked.\n")) == "They talked.\n"
+    assert prepend_summary_author(SummaryResult(text="They talked.\n")) == "They talked.\n"
 
 
 def test_signature_is_removed_and_nothing_else() -> None:
     assert (
-        unsign_summary_text(sign_summary_text(SummaryResult(text="They talked.\nLong.", model="gpt-5")))
+        strip_summary_author(prepend_summary_author(SummaryResult(text="They talked.\nLong.", model="gpt-5")))
         == "They talked.\nLong."
     )
-    assert unsign_summary_text("They talked.\nLong.") == "They talked.\nLong."
+    assert strip_summary_author("They talked.\nLong.") == "They talked.\nLong."
