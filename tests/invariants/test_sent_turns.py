@@ -39,6 +39,9 @@ class SentRecorder(TightLasting):
         super().move(move)
         if move.deed is Deed.DELETE:
             self._copy(before)
+            if self.stored.head != _head(before):
+                # A question that is open now was not sent with the history that it follows now.
+                self._opened.add(self.stored.head)
         elif move.deed in (Deed.SWITCH, Deed.FORK) and self.stored.head != _head(before):
             self._opened.add(self.stored.head)
         for turn in self.turns[length:]:
@@ -103,9 +106,6 @@ class SentRecorder(TightLasting):
                 for names in (self._opened, self._regenerated):
                     if one and copy and one.id in names:
                         names.add(copy.id)
-            if new.reply is None and new.message.id != old.message.id:
-                # The open question follows another history now, with which it was not sent.
-                self._opened.add(new.message.id)
 
 
 def _head(records: Sequence[TurnRecord]) -> str:

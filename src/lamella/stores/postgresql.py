@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil
 from threading import Lock, Semaphore
 from typing import TypeVar
@@ -18,7 +18,8 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import errors as pg
-from psycopg.abc import PQGen
+from psycopg.abc import Buffer, PQGen
+from psycopg.adapt import Loader
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from lamella.errors import InvalidOperationError, LamellaError, SettingError, StoreCorruptedError, StoreUnavailableError
@@ -335,6 +336,16 @@ class PostgresDatabase:
         )
 
     def _with_reconnect(self, use: Callable[[Connection], Result], *, idle_timeout: float | None = None) -> Result:
+        """Call ``use`` with a connection; if a text is not UTF-8, call it once more and read it with replacements.
+
+        A damaged text must not hide the other rows. ``verify`` reports it.
+        """
+        try:
+            return self._use_again_if_lost(use, idle_timeout=idle_timeout)
+        except UnicodeDecodeError:
+            return self._use_again_if_lost(partial(_use_with_replacements, use), idle_timeout=idle_timeout)
+
+    def _use_again_if_lost(self, use: Callable[[Connection], Result], *, idle_timeout: float | None) -> Result:
         """Call ``use`` with a connection; if the connection is lost, call it once more with a new one.
 
         Both calls share one timeout.
@@ -424,6 +435,25 @@ class _ConnectionLostError(Exception):
     def __init__(self, cause: psycopg.Error) -> None:
         super().__init__(str(cause))
         self.cause = cause
+
+
+class _ReplacingTextLoader(Loader):
+    """Decodes text, and puts replacement characters for bytes that are not UTF-8."""
+
+    format = psycopg.pq.Format.BINARY
+
+    def load(self, data: Buffer) -> str:
+        return bytes(data).decode(errors="replace")
+
+
+def _use_with_replacements(use: Callable[[Connection], Result], connection: Connection) -> Result:
+    """Call ``use`` with a connection that reads any bytes as text. The connection is not used again after that."""
+    for name in ("text", "varchar", "name"):
+        connection.adapters.register_loader(name, _ReplacingTextLoader)
+    try:
+        return use(connection)
+    finally:
+        connection.close()
 
 
 def _run_transaction(connection: Connection, begin: str, work: Callable[[Transaction], Result]) -> Result:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
@@ -14,7 +15,7 @@ from tests.conformance.stores.material import LATER, attach, say, split_schema, 
 from tests.conformance.stores.proxy import Proxy
 from tests.waiting import wait_until
 
-from lamella.errors import LamellaError, SettingError, StoreUnavailableError
+from lamella.errors import LamellaError, SettingError, StoreCorruptedError, StoreUnavailableError
 from lamella.ports import Checkpoint, Store
 from lamella.stores.append import load_checkpoints
 from lamella.stores.open_store import open_store
@@ -48,6 +49,24 @@ def test_lost_connections_are_reopened_silently(address: str, kept: Store) -> No
     assert kept.append("c", say("two"), expected=1) == 2
     _lose_connections(address)
     assert texts(kept, "c") == ["one", "two"]
+
+
+@pytest.mark.parametrize("column", ["kind", "at", "body", "contents", "hash"])
+def test_event_that_is_not_utf8_is_damage_and_hides_no_other(address: str, kept: Store, column: str) -> None:
+    kept.append("d", say("two"), expected=0)
+    where, schema = split_schema(address.replace("&application_name=lamella-test", ""))
+    with psycopg.connect(where, autocommit=True) as other:
+        with suppress(psycopg.errors.DuplicateObject):
+            other.execute("CREATE CAST (bytea AS text) WITHOUT FUNCTION")
+        damaged = (
+            f"UPDATE {schema}.events SET {column} = CAST(CAST('\\xff7b' AS bytea) AS text) WHERE conversation = 'c'"
+        )
+        assert other.execute(damaged.encode()).rowcount == 1
+    assert any(problem.conversation == "c" for problem in kept.verify())
+    with suppress(StoreCorruptedError):
+        kept.load("c")
+    assert texts(kept, "d") == ["two"]
+    assert kept.append("d", say("three"), expected=1) == 2
 
 
 def test_connection_lost_during_append_does_not_duplicate(address: str, kept: Store) -> None:
