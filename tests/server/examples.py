@@ -111,6 +111,7 @@ def _ask(call: Ask) -> None:
     call(f"PATCH {CHAT}", {"title": "Beans"}, conversation="garden")
     call(f"POST {CHAT}/stop", conversation="garden")
     call("POST /v1/conversations/welcome")
+    call("POST /v1/conversations/bulk", {"action": "archive", "conversations": ["welcome", "nowhere"]})
     call("GET /v1/conversations")
     call("GET /v1/conversations/search", query={"q": "sow"})
     call(f"GET {CHAT}", conversation="garden")

@@ -5,8 +5,9 @@ the active branches of all conversations, including text that is still in prompt
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
@@ -132,6 +133,9 @@ def _conversation_key(passage: Passage) -> str:
 
 # The engine.
 
+# Entries of the shared table that mark archived conversations; they last as long as the store.
+_ARCHIVED_PREFIX = "archived:"
+_NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 StrPath = str | PathLike[str]
 _Part = TypeVar("_Part")
 # The URL of the in-memory store, and the name of the one conversation in it.
@@ -328,6 +332,23 @@ class Engine:
     @cached_property
     def _store_search(self) -> StoreSearch:
         return StoreSearch(self._backend.store, count=self._backend.adapters.counter.get_tokenizer(None).count)
+
+    def set_archived(self, conversation: str | Conversation, *, archived: bool = True) -> None:
+        """Archive a conversation, so that lists leave it out, or take it back; its events do not change.
+
+        The mark belongs to this store: copies and exports do not have it.
+        """
+        name, table = f"{_ARCHIVED_PREFIX}{self._conversation_key(conversation)}", self._backend.store.shared_table
+        if archived:
+            table.set(name, "", at=self._backend.clock.now(), expires_at=_NEVER)
+        else:
+            table.remove(name)
+
+    def list_archived_keys(self, conversations: Iterable[ConversationSummary]) -> frozenset[str]:
+        """Return the keys of those of these conversations that are archived."""
+        names = [f"{_ARCHIVED_PREFIX}{one.conversation}" for one in conversations]
+        found = self._backend.store.shared_table.get_many(*names, at=self._backend.clock.now()) if names else ()
+        return frozenset(name.removeprefix(_ARCHIVED_PREFIX) for name in found)
 
     def rename(self, conversation: str | Conversation, title: str) -> None:
         """Give a conversation a title."""

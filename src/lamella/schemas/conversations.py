@@ -1,6 +1,6 @@
 """JSON bodies of lists of conversations, of store statistics, and of commands on conversations and stores."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, UnsetType
@@ -31,6 +31,9 @@ class ConversationSummaryJson(JsonBody, frozen=True, kw_only=True):
     created: Moment
     updated: Moment
     events: Count
+    archived: (
+        Annotated[bool, Meta(description="Whether lists leave it out unless asked; only over HTTP.")] | UnsetType
+    ) = UNSET
 
 
 class ConversationListJson(VersionedBody, frozen=True, kw_only=True):
@@ -42,8 +45,10 @@ class ConversationListJson(VersionedBody, frozen=True, kw_only=True):
     chats: Sequence[ConversationSummaryJson]
 
 
-def conversations_to_json(conversations: Iterable[ConversationSummary]) -> list[ConversationSummaryJson]:
-    """Return the conversations in the given order."""
+def conversations_to_json(
+    conversations: Iterable[ConversationSummary], *, archived: Collection[str] | None = None
+) -> list[ConversationSummaryJson]:
+    """Return the conversations in the given order; ``archived`` has the keys of archived ones, if that is known."""
     return [
         ConversationSummaryJson(
             conversation=one.conversation,
@@ -52,6 +57,7 @@ def conversations_to_json(conversations: Iterable[ConversationSummary]) -> list[
             created=one.created,
             updated=one.updated,
             events=one.version,
+            archived=UNSET if archived is None else one.conversation in archived,
         )
         for one in conversations
     ]
@@ -100,6 +106,13 @@ class CreatedConversationJson(NamedConversationBody, frozen=True, kw_only=True):
     """A conversation that was created or renamed."""
 
     title: str
+
+
+class ChangedConversationsJson(VersionedBody, frozen=True, kw_only=True):
+    """The conversations that were changed together, and those that could not be."""
+
+    done: Annotated[Sequence[str], Meta(description="Keys of the conversations.")]
+    failed: Sequence["FailedItemJson"]
 
 
 class ErasedConversationJson(NamedConversationBody, frozen=True, kw_only=True):

@@ -176,10 +176,12 @@ def _pending_to_json(pending: "PendingCommands") -> PendingCommandsJson:
 
 
 class NoteNamesJson(VersionedBody, frozen=True, kw_only=True):
-    """Paths of the vault that contain the word."""
+    """Names in the vault that a word may become."""
 
     query: str
-    names: Sequence[str]
+    names: Annotated[Sequence[str], Meta(description="Paths of notes that contain the word.")]
+    folders: Annotated[Sequence[str], Meta(description="Folders whose path contains the word, with a slash.")]
+    tags: Annotated[Sequence[str], Meta(description="Tags that begin with the word, without `#`.")]
 
 
 class NoteHitJson(JsonBody, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from time import perf_counter
 
-from lamella.conversation.changes import ChangeFeed, ConversationChange
+from lamella.conversation.changes import ChangeFeed, ChangeKind, ConversationChange
 from lamella.conversation.threads import Workers
 from lamella.errors import ServerUnavailableError
 from lamella.ports import ConversationSummary, Store
@@ -59,6 +59,12 @@ class ChangeHub:
     def wake(self) -> None:
         """Look for changes now; this process has just written some."""
         self._wake.set()
+
+    def publish(self, conversation: ConversationSummary | None) -> None:
+        """Report a change that the list of conversations does not show, to the listeners of this process."""
+        if conversation is not None:
+            for listener in self._listeners:
+                listener.add(ConversationChange(kind=ChangeKind.CHANGED, conversation=conversation))
 
     def close(self) -> None:
         """End all listening, because the server stops."""

@@ -140,6 +140,14 @@ class AttachmentResolver:
         names = [name if counts[(name := PurePosixPath(path).name).casefold()] == 1 else path for path in paths]
         return [name for name in names if begun.casefold() in name.casefold()][:limit]
 
+    def complete_folder(self, begun: str, *, limit: int = 50) -> list[str]:
+        """Return the folders of the vault whose path contains the word, each with a slash; none without a vault."""
+        if self._vault is None:
+            return []
+        notes = self._path_resolver().list_similar_files(PurePosixPath(begun))
+        folders = {f"{parent}/" for path in notes for parent in PurePosixPath(path).parents if parent.name}
+        return sorted(path for path in folders if begun.casefold() in path.casefold())[:limit]
+
     def complete_tag(self, begun: str, *, limit: int = 50) -> list[str]:
         """Return the tags of the vault that complete a partly typed ``#tag``, without ``#``; none without a vault."""
         tags = self._path_resolver().list_tags() if self._vault is not None else ()

@@ -1,23 +1,27 @@
 """Routes for conversations: create, list, search, read, rename, erase, fork, export and import."""
 
+from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Self
 
 from fastapi import Query
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from msgspec.structs import replace
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ImportOutcome, MessageHit
-from lamella.errors import NotFoundError, StoreCorruptedError
+from lamella.errors import LamellaError, NotFoundError, StoreCorruptedError
+from lamella.ports import ConversationSummary
 from lamella.schemas.conversations import (
+    ChangedConversationsJson,
     ConversationListJson,
     CreatedConversationJson,
     ErasedConversationJson,
+    FailedItemJson,
     ImportedConversationJson,
     MessageHitListJson,
     SwitchedConversationJson,
@@ -35,7 +39,7 @@ from lamella.schemas.messages import (
 from lamella.server.errors import http_error_to_json
 from lamella.server.openapi import describe_response, json_response, make_router
 from lamella.server.routes.settings import ChatSettingsBody, check_request_settings
-from lamella.server.state import ChatCaller, ReadCaller, ServerState, StateDep
+from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
 from lamella.wiring import WELCOME_NAME, open_welcome_conversation
 
 router = make_router(prefix="/v1/conversations", tag="conversations")
@@ -56,12 +60,39 @@ class CreateConversationBody(BaseModel):
     settings: ChatSettingsBody = {}
 
 
-class RenameBody(BaseModel):
-    """A new title."""
+class ChangeConversationBody(BaseModel):
+    """A new title, or whether the conversation is archived."""
 
     model_config = ConfigDict(extra="forbid")
 
-    title: Annotated[str, Field(max_length=500, examples=["API review"])]
+    title: Annotated[str | None, Field(max_length=500, examples=["API review"])] = None
+    archived: Annotated[bool | None, Field(description="Whether lists leave it out.")] = None
+
+    @model_validator(mode="after")
+    def _check_not_empty(self) -> Self:
+        if self.title is None and self.archived is None:
+            raise ValueError("give a title, or archived")
+        return self
+
+
+class BulkAction(StrEnum):
+    """What to do with several conversations."""
+
+    ARCHIVE = "archive"
+    UNARCHIVE = "unarchive"
+    ERASE = "erase"
+
+
+class BulkBody(BaseModel):
+    """Several conversations, and what to do with them."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    action: BulkAction
+    conversations: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=300)]],
+        Field(min_length=1, max_length=_MAX_PAGE_SIZE, examples=[["api-review"]]),
+    ]
 
 
 class ForkBody(BaseModel):
@@ -96,10 +127,18 @@ def list_conversations(
     caller: ReadCaller,
     limit: Annotated[int, Query(ge=1, le=_MAX_PAGE_SIZE)] = 100,
     offset: Annotated[int, Query(ge=0, le=1_000_000_000)] = 0,
+    archived: Annotated[
+        bool | None, Query(description="Only archived ones, or only the others; by default all.")
+    ] = None,
 ) -> ConversationListJson:
     """List the conversations of the caller, the last changed first."""
-    listed = state.get_engine(caller).chats()
-    return ConversationListJson(total=len(listed), chats=conversations_to_json(listed[offset : offset + limit]))
+    engine = state.get_engine(caller)
+    listed = engine.chats()
+    keys = engine.list_archived_keys(listed)
+    wanted = listed if archived is None else [one for one in listed if (one.conversation in keys) is archived]
+    return ConversationListJson(
+        total=len(wanted), chats=conversations_to_json(wanted[offset : offset + limit], archived=keys)
+    )
 
 
 @router.post("", status_code=201, summary="Begin a conversation")
@@ -215,26 +254,69 @@ def read_conversation(
     )
 
 
-@router.patch("/{conversation}", summary="Rename a conversation")
-async def rename_conversation(
-    *, conversation: str, body: RenameBody, state: StateDep, caller: ChatCaller
+@router.post("/bulk", summary="Archive or erase several conversations")
+async def change_conversations(*, body: BulkBody, state: StateDep, caller: ChatCaller) -> ChangedConversationsJson:
+    """Archive conversations, take them back, or erase them for good. Each that fails is listed, and the others are done."""
+    done: list[str] = []
+    failed: list[FailedItemJson] = []
+    for name in dict.fromkeys(body.conversations):
+        try:
+            done.append(await _change_one(state, caller, name, body.action))
+        except LamellaError as error:
+            failed.append(FailedItemJson(item=name, error=http_error_to_json(error).error))
+    return ChangedConversationsJson(done=done, failed=failed)
+
+
+async def _change_one(state: ServerState, caller: Caller, conversation: str, action: BulkAction) -> str:
+    if action is BulkAction.ERASE:
+        return (await _erase(state, caller, conversation)).conversation
+    archived = action is BulkAction.ARCHIVE
+    key, listed = await state.engine_pool.pool.workers.run_uncancellable(
+        lambda: _set_archived(state, caller, conversation, archived=archived)
+    )
+    state.hub.publish(listed)
+    return key
+
+
+def _set_archived(
+    state: ServerState, caller: Caller, conversation: str, *, archived: bool
+) -> tuple[str, ConversationSummary | None]:
+    """Set the mark; return the key of the conversation, and how the store lists it."""
+    key = state.get_conversation_key(caller, conversation)
+    state.get_engine(caller).set_archived(key, archived=archived)
+    return key, state.engine_pool.backend.store.find_conversation(key)
+
+
+@router.patch("/{conversation}", summary="Rename or archive a conversation")
+async def change_conversation(
+    *, conversation: str, body: ChangeConversationBody, state: StateDep, caller: ChatCaller
 ) -> CreatedConversationJson:
-    """Set the title of a conversation, also while a turn is running."""
+    """Set the title of a conversation, or archive it, also while a turn is running."""
 
-    def rename() -> CreatedConversationJson:
-        chat = state.open_conversation(caller, conversation)
-        chat.rename(body.title)
-        return CreatedConversationJson(conversation=chat.id, name=chat.name, title=chat.title)
+    def change() -> tuple[CreatedConversationJson, ConversationSummary | None]:
+        chat, listed = state.open_conversation(caller, conversation), None
+        if body.title is not None:
+            chat.rename(body.title)
+        if body.archived is not None:
+            _, listed = _set_archived(state, caller, chat.id, archived=body.archived)
+        return CreatedConversationJson(conversation=chat.id, name=chat.name, title=chat.title), listed
 
-    return await state.engine_pool.pool.workers.run_uncancellable(rename)
+    changed, listed = await state.engine_pool.pool.workers.run_uncancellable(change)
+    state.hub.publish(listed)
+    return changed
 
 
 @router.delete("/{conversation}", summary="Erase a conversation")
 async def erase_conversation(*, conversation: str, state: StateDep, caller: ChatCaller) -> ErasedConversationJson:
     """Remove a conversation permanently; only a tombstone stays."""
+    return await _erase(state, caller, conversation)
 
+
+async def _erase(state: ServerState, caller: Caller, conversation: str) -> ErasedConversationJson:
     def erase(chat: Conversation) -> ErasedConversationJson:
-        state.get_engine(caller).erase(chat)
+        engine = state.get_engine(caller)
+        engine.set_archived(chat, archived=False)
+        engine.erase(chat)
         return ErasedConversationJson(conversation=chat.id, name=chat.name)
 
     return await state.change_conversation(caller, conversation, erase)

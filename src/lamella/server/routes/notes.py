@@ -20,11 +20,16 @@ def complete(
     q: Annotated[str, Query(max_length=500)] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> NoteNamesJson:
-    """List the paths of the vault that contain the word; each of them can be attached by its name."""
+    """List the notes, folders and tags of the vault that match the word; each can be attached by its name."""
     files = state.engine_pool.open_files()
     if files is None:
         raise NotAvailableError("No vault is served here.", hint="Attach a text with its kind, path and text.")
-    return NoteNamesJson(query=q, names=files.complete_path(q, limit=limit))
+    return NoteNamesJson(
+        query=q,
+        names=files.complete_path(q, limit=limit),
+        folders=files.complete_folder(q, limit=limit),
+        tags=files.complete_tag(q.removeprefix("#"), limit=limit),
+    )
 
 
 @router.get("/search", summary="Search the vault")

@@ -129,6 +129,15 @@ export interface BudgetJson {
   left: number;
 }
 
+/** What to do with several conversations. */
+export type BulkAction = "archive" | "unarchive" | "erase";
+
+/** Several conversations, and what to do with them. */
+export interface BulkBody {
+  action: BulkAction;
+  conversations: Array<string>;
+}
+
 /** Three numbers about the cache: same bytes, predicted, and reported. None of them implies another. */
 export interface CacheComparisonJson {
   /** Tokens that the previous request began with, too. */
@@ -186,6 +195,22 @@ export interface CertificateJson {
   /** Names, numbers and paths. */
   words: CertificateCountsJson;
   rules: CertificateCountsJson;
+}
+
+/** A new title, or whether the conversation is archived. */
+export interface ChangeConversationBody {
+  title?: string | null;
+  /** Whether lists leave it out. */
+  archived?: boolean | null;
+}
+
+/** The conversations that were changed together, and those that could not be. */
+export interface ChangedConversationsJson {
+  /** Version of the format. */
+  lamella: 1;
+  /** Keys of the conversations. */
+  done: Array<string>;
+  failed: Array<FailedItemJson>;
 }
 
 /** A complete answer in the format of OpenAI's chat API. */
@@ -344,6 +369,8 @@ export interface ConversationSummaryJson {
   /** RFC 3339, UTC. */
   updated: string;
   events: number;
+  /** Whether lists leave it out unless asked; only over HTTP. */
+  archived?: boolean;
 }
 
 /** The cost of a compaction now, and its later savings. */
@@ -512,6 +539,12 @@ export interface FactJson {
   text: string;
   /** Key of the conversation that it is about. */
   chat: string | null;
+}
+
+/** An item for which a command failed. */
+export interface FailedItemJson {
+  item: string;
+  error: ErrorDetailJson;
 }
 
 /** Files, and the question to select them for. */
@@ -865,12 +898,17 @@ export interface NoteHitsJson {
   unread: Array<UnreadFileJson>;
 }
 
-/** Paths of the vault that contain the word. */
+/** Names in the vault that a word may become. */
 export interface NoteNamesJson {
   /** Version of the format. */
   lamella: 1;
   query: string;
+  /** Paths of notes that contain the word. */
   names: Array<string>;
+  /** Folders whose path contains the word, with a slash. */
+  folders: Array<string>;
+  /** Tags that begin with the word, without `#`. */
+  tags: Array<string>;
 }
 
 /** A line of the memory, with the number that requests may use for it. */
@@ -1177,11 +1215,6 @@ export interface RemovedRuleJson {
   conversation: string;
   rules: Array<RuleJson>;
   removed: RuleJson;
-}
-
-/** A new title. */
-export interface RenameBody {
-  title: string;
 }
 
 /** A reply. */
