@@ -125,7 +125,7 @@ def _too_large_error(name: str, size: str, *, limit: int, hint: str) -> SourceTo
 class FileStat(NamedTuple):
     """Size, times (in ns) and identity of a file; if they are unchanged, its bytes are unchanged.
 
-    This holds only for a state that is settled; see ``is_settled``.
+    This is true only for a settled state; see ``is_settled``.
     """
 
     size: int

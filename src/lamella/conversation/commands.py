@@ -212,7 +212,7 @@ def merge_pending_into_request(pending: TurnRequest, turn_request: TurnRequest, 
     )
 
 
-# In place of a name: everything that is attached.
+# Instead of a name: everything that is attached.
 ALL_NAMES = ""
 _MAX_LISTED_NAMES = 8
 _UNCHANGED_MESSAGE = "{name} is as it was."

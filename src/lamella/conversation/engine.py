@@ -56,7 +56,7 @@ class StoreSearch:
     def search(
         self, query: str, *, limit: int | None = None, max_tokens: int = RECALL_TOKENS
     ) -> Iterator[tuple[ConversationSummary, RecallHit]]:
-        """Yield the best matching originals with their conversations, best first, as much as ``max_tokens`` hold.
+        """Yield the best matching originals with their conversations, best first, up to ``max_tokens``.
 
         A damaged conversation does not stop the search: its error is raised after all hits.
         """

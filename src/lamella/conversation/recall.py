@@ -89,7 +89,7 @@ class BranchSearch:
         limit: int | None = None,
         max_tokens: int = RECALL_TOKENS,
     ) -> tuple[RecallHit, ...]:
-        """Return the best matching originals that are not in the request in full, as much as the budget holds of them.
+        """Return the best matching originals that are not in the request in full, up to the budget.
 
         ``get_prompt`` builds that request. It is called again only if ``state_key`` contains other objects than in the
         last call.

@@ -3,7 +3,7 @@
 A summary is a list of statements, each with the numbers of its messages in brackets: ``- [3, 4] The user chose oak.``
 ``check_summary`` keeps the statements that pass, and rejects the whole summary if one of them gives orders.
 
-The rules compare words and facts. They cannot tell whether a statement follows from its messages: a statement that
+The rules compare words and facts. They do not show whether a statement follows from its messages: a statement that
 denies them, or gives a deed to another person, often passes. ``summary_check = "model"`` asks a model as well.
 """
 
@@ -26,7 +26,7 @@ MAX_CITED_MESSAGES = 8
 MIN_SHARED_WORDS = 0.4
 # A sentence shares at least this much with the sentence that it is compared with for negation and persons.
 _SAME_SENTENCE_SHARE = 0.5
-# A summary of which less is left is rejected.
+# A summary with less left is rejected.
 MIN_KEPT_SHARE = 0.5
 
 _CITES = re.compile(
@@ -425,7 +425,7 @@ class _Checker:
         )
 
     def _is_reported(self, sentence: str) -> bool:
-        """Return whether the user or somebody else is the subject of a sentence, so that it tells what they want."""
+        """Return whether the user or somebody else is the subject of a sentence, so that it states what they want."""
         lists = self._lists
         user = lists.users.search(sentence)
         return user is not None and user.start() <= _MAX_SUBJECT_START
@@ -597,7 +597,7 @@ class _Checker:
         return None
 
     def _find_unsaid_deed(self, statement: Statement) -> str | None:
-        """Return why what a statement tells of the user is not in the cited messages of the user."""
+        """Return why a statement about the user has no support in the cited messages of the user."""
         user = self._lists.users.search(statement.text)
         if user is None or user.start() > 0 or not self._shares_language(statement):
             return None
@@ -614,7 +614,7 @@ class _Checker:
         return "The user's messages do not say that."
 
     def _shares_language(self, statement: Statement) -> bool:
-        """Return whether a statement is in the language of its messages, as far as their small words tell."""
+        """Return whether a statement is in the language of its messages, as far as their stop words show."""
         own = self._small_words(statement.text)
         theirs = frozenset(word for one in self._cited(statement.numbers) for word in self._small_words(one.text))
         if _JAPANESE.search(statement.text):
@@ -767,7 +767,7 @@ _SAME_DUTY_SHARE = 0.6
 # So many verified numbers count as words that a statement shares with its messages.
 _MAX_COUNTED_NUMBERS = 2
 _MIN_GERMAN_WORDS = 1
-# What a statement tells of the user shares at least this much with the messages of the user.
+# A statement about the user shares at least this much with the messages of the user.
 _MIN_DEED_SHARE = 0.3
 _LANGUAGE_RATE = 4
 # The subject of a sentence begins within so many characters.

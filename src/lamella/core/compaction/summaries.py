@@ -66,7 +66,7 @@ _CHECK_TEMPLATE = (
 )
 # Tokens of the answer to a check.
 _CHECK_TOKENS = 16
-# The number of what an earlier summary without message numbers tells.
+# The number of the text of an earlier summary without message numbers.
 _UNNUMBERED = 0
 _NOTICE = "[n] is a message; recall returns it. Only names, numbers, dates and quotations were checked."
 _NOTICE_IF_CONFIRMED = "[n] is a message; recall returns it. Rules and a model checked each line."

@@ -325,7 +325,7 @@ def _choose_breakpoints(inputs: LayoutInputs, keep_messages: int | None, *, ques
     """Choose the messages that get a cache breakpoint, beside the question.
 
     For a cut: the last message before the question, which is stable from now on, and the last message that the cache
-    still holds. Otherwise: the last message before the latest fold, and the last cached message if it is too far back
+    still has. Otherwise: the last message before the latest fold, and the last cached message if it is too far back
     for any other breakpoint to find. The system message comes last in both cases.
     """
     profile, kept = inputs.profile, len(inputs.token_offsets) if keep_messages is None else keep_messages

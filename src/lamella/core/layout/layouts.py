@@ -91,7 +91,7 @@ class ReuseProbabilities(NamedTuple):
         """Return the most that a cut now can save: the cost of the same cut one turn later.
 
         By then some artifacts in use have left by themselves. ``tokens_after_cut`` is the number of tokens after the
-        cut, of which ``leaving_tokens`` are those of such artifacts; the later cut need not write them again.
+        cut (``leaving_tokens`` of them are of such artifacts); the later cut need not write them again.
         """
         return (1 - self.expiry) * max(0.0, (write - read) * tokens_after_cut - write * leaving_tokens)
 

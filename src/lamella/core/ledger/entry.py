@@ -440,7 +440,7 @@ def _unsent_image_placeholders(pictures: Sequence[Artifact], tokenizer: Tokenize
 def _full_block_sizes(attached: Sequence[Artifact], prompt: Prompt) -> Mapping[str, int]:
     """Return the full blocks of attachments with their tokens.
 
-    Strings and counts of the request are used again where possible, so that the comparison neither holds a second copy
+    Strings and counts of the request are used again where possible, so that the comparison neither keeps a second copy
     in memory nor counts it again.
     """
     rendered: dict[str, list[Segment]] = {}

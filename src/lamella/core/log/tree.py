@@ -437,7 +437,7 @@ class MessageTree(MutableMapping[str, MessageNode]):
         return [found[name] for name in self if name in found]
 
     def packed_parents(self) -> dict[str, str]:
-        """Return the parents of messages that snapshots hold as complete consecutive turns, without unpacking.
+        """Return the parents of messages that snapshots contain as complete consecutive turns, without unpacking.
 
         Messages that were accessed already are left out.
         """

@@ -1,6 +1,6 @@
 """The pieces of a prompt in the order in which they are sent, with their position in tokens.
 
-The layers of an envelope are logical: their segments stand in several messages, and message overhead and tool
+The layers of an envelope are logical: their segments are in several messages, and message overhead and tool
 definitions are in none of them. ``PromptPieces`` goes through the request instead, so its pieces add up to the total,
 and a piece is before or after the first byte that differs from the previous request.
 """
@@ -83,7 +83,7 @@ class PromptPieces:
         self._counted: dict[tuple[str, tuple[str, ...]], Sequence[int]] = {}
 
     def list_pieces(self, prompt: Prompt, *, same_tokens: int) -> list[PromptPiece]:
-        """Return the pieces of a prompt, of which the first ``same_tokens`` tokens are those of the previous request.
+        """Return the pieces of a prompt; its first ``same_tokens`` tokens are those of the previous request.
 
         A piece that only begins with the same tokens is split there.
         """

@@ -287,7 +287,7 @@ class _AppendOnlyReplay:
 
 
 class _FoldedHistoryReplay(_AppendOnlyReplay):
-    """Replays turns before each of which the prompt folds.
+    """Replays turns with a fold before each turn.
 
     Attachments of a turn are in the library in the next turn and no longer in their question. The library is therefore
     rendered only once, for the last turn.

@@ -76,7 +76,7 @@ def recall_passages(
     excluded: Collection[str] = (),
     conversation_of: Callable[[Passage], str] = lambda _: "",
 ) -> tuple[RecallHit, ...]:
-    """Return the passages that fit a query best, as much of them as ``max_tokens`` tokens hold.
+    """Return the passages that fit a query best, up to ``max_tokens`` tokens.
 
     The best hit is returned in any case, cut if it has to be. ``conversation_of`` tells conversations in one index
     apart, since the messages next to a hit are of the same one.

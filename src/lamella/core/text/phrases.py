@@ -1,4 +1,4 @@
-"""Phrases of word lists, and the search for them: ``*`` continues a word and ``...`` stands for a few words."""
+"""Phrases of word lists, and the search for them: ``*`` continues a word and ``...`` means a few words."""
 
 import re
 from collections.abc import Iterable, Iterator, Set
@@ -50,7 +50,7 @@ class Phrases:
         return next((at for at in sorted(places) if at in starts), None)
 
     def blank_out(self, text: str) -> str:
-        """Return the text with spaces in place of its phrases."""
+        """Return the text with spaces instead of its phrases."""
         for match in self.finditer(text):
             text = f"{text[: match.start()]}{' ' * len(match[0])}{text[match.end() :]}"
         return text

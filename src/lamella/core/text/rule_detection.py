@@ -13,7 +13,7 @@ All of them work by closed lists of patterns and cues.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from enum import Enum, auto
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -739,19 +739,6 @@ def detect_rules(text: str, *, cues: Set[str] = RULE_CUES) -> tuple[str, ...]:
         return ()
     found = (_detect_rule(one, pattern) for one in _iter_sentences(text))
     return tuple(dict.fromkeys(one for one in found if one is not None))
-
-
-def detect_rules_in_texts(texts: Mapping[str, str], *, cues: Set[str] = RULE_CUES) -> dict[str, tuple[str, ...]]:
-    """Return the rules of several texts by name, leaving out texts without any.
-
-    Most conversations state none, so one search over the joined texts comes first.
-    """
-    if not texts or not _cue_pattern(frozenset(cues)).search(
-        "\n".join(texts.values()).replace(_CURVED_APOSTROPHE, "'")
-    ):
-        return {}
-    found = {name: detect_rules(text, cues=cues) for name, text in texts.items()}
-    return {name: rules for name, rules in found.items() if rules}
 
 
 @lru_cache(maxsize=8)

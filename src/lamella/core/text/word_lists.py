@@ -12,7 +12,7 @@ from lamella.core.values import replace
 
 
 class WordLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Phrases in lower case. In a phrase ``*`` continues a word and ``...`` stands for a few words in between.
+    """Phrases in lower case. In a phrase ``*`` continues a word and ``...`` means a few words in between.
 
     Attributes:
         acknowledgements: Whole messages that only acknowledge, such as "ok".

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.text.rule_detection import RULE_CUES, detect_rules, detect_rules_in_texts
+from lamella.core.text.rule_detection import RULE_CUES, detect_rules
 
 
 @pytest.mark.parametrize(
@@ -117,11 +117,3 @@ def test_cues_are_lowercase_single_spaced() -> None:
 def test_every_cue_detects_a_rule(cue: str) -> None:
     wish = f"{cue.capitalize()} tables, in all chapters."
     assert detect_rules(wish) == (wish,)
-
-
-def test_rules_of_several_texts_are_found_by_name() -> None:
-    texts = {"a": "What is the time?", "b": "Always cite the page. Thanks.", "c": "Never mind."}
-    assert detect_rules_in_texts(texts) == {"b": ("Always cite the page.",)}
-    assert detect_rules_in_texts({"a": texts["a"]}) == {}
-    assert detect_rules_in_texts({}) == {}
-    assert detect_rules_in_texts({"a": "Kindly cite."}, cues={"kindly"}) == {"a": ("Kindly cite.",)}
