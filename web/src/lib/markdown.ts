@@ -30,14 +30,14 @@ const marked = new Marked({
         `<${name}${one.align ? ` class="align-${one.align}"` : ""}>${this.parser.parseInline(one.tokens)}</${name}>`;
       const head = token.header.map((one) => cell(one, "th")).join("");
       const body = token.rows.map((row) => `<tr>${row.map((one) => cell(one, "td")).join("")}</tr>`).join("");
-      return `<div class="table" tabindex="0" role="region" aria-label="Table"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
+      return `<div class="table" tabindex="0" role="group" aria-label="Table"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
     },
     code({ text, lang }) {
       const name = (lang ?? "").trim().split(/\s+/)[0] ?? "";
       return (
         `<div class="code"><div class="code-head"><span>${escapeHtml(name || "text")}</span>` +
         `<button type="button" class="copy" data-copy="">Copy</button></div>` +
-        `<pre tabindex="0" role="region" aria-label="Code"><code>${highlight(text, name)}</code></pre></div>`
+        `<pre tabindex="0" role="group" aria-label="Code"><code>${highlight(text, name)}</code></pre></div>`
       );
     },
   },

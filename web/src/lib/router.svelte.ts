@@ -7,6 +7,8 @@ export const SCREENS: { id: Screen; label: string }[] = [
   { id: "library", label: "Library" },
   { id: "compaction", label: "Compaction" },
   { id: "rules", label: "Rules" },
+  { id: "workflow", label: "Workflow" },
+  { id: "settings", label: "Settings" },
 ];
 
 export interface Route {

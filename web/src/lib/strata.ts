@@ -113,6 +113,8 @@ export interface PictureOptions {
   height: number;
   /** Tokens of that height. */
   scale: number;
+  /** The place of the first column; 0 if it is not given. */
+  first?: number;
 }
 
 export interface PicturePaths {
@@ -123,13 +125,13 @@ export interface PicturePaths {
 }
 
 /** Merges the pieces of all turns into a few paths: thousands of pieces, a dozen nodes. */
-export function drawPicture(turns: TurnStrataJson[], { step, gap, height, scale }: PictureOptions): PicturePaths {
+export function drawPicture(turns: TurnStrataJson[], { step, gap, height, scale, first = 0 }: PictureOptions): PicturePaths {
   const parts = new Map<string, string[]>();
   const breaks: PicturePaths["breaks"] = [];
   const width = Math.max(1, step - gap);
   const line = step > 24 ? 0.75 : 0;
   turns.forEach((turn, index) => {
-    const x = index * step;
+    const x = (first + index) * step;
     for (const piece of turn.pieces) {
       if (piece.tokens <= 0) continue;
       const bottom = height - (piece.start / scale) * height;

@@ -51,6 +51,11 @@ export interface TurnView {
   stored: TurnWithRoundsJson | null;
 }
 
+/** Why an answer ended, if it did not simply end. */
+function unusualEnd(stop: string | null | undefined): string | null {
+  return stop && !["end", "tools", "sequence"].includes(stop) ? stop : null;
+}
+
 function fromStored(turn: TurnWithRoundsJson): TurnView {
   return {
     id: turn.message,
@@ -65,7 +70,7 @@ function fromStored(turn: TurnWithRoundsJson): TurnView {
       calls: round.calls.map((call, number) => ({ ...call, id: `${index}.${number}` })),
     })),
     sources: turn.sources,
-    cut: turn.reply?.cut ?? null,
+    cut: turn.reply?.cut ?? unusualEnd(turn.reply?.stop),
     status: turn.reply ? "done" : "open",
     notices: [],
     pendingCalls: [],

@@ -55,7 +55,7 @@ export class CompactionStore {
 
   async recall(query: string): Promise<void> {
     await this.attempt(async () => {
-      this.found = (await getJson<RecallJson>(conversationPath(this.key, `/recall?q=${encodeURIComponent(query)}`))).found;
+      this.found = (await getJson<RecallJson>(conversationPath(this.key, `/recall?q=${encodeURIComponent(query)}`))).hits;
     });
   }
 

@@ -16,6 +16,7 @@ export class LibraryStore {
   busy = $state(0);
   error = $state.raw<ApiError | null>(null);
   private previews: AbortController | null = null;
+  private changing: Promise<unknown> = Promise.resolve();
 
   constructor(readonly key: string) {}
 
@@ -45,7 +46,18 @@ export class LibraryStore {
     return sendJson<TurnPreviewJson>("POST", conversationPath(this.key, "/preview"), { text: "", [command]: names });
   }
 
-  private async change(path: string, body: unknown): Promise<boolean> {
+  /** Waits until everything that was attached or removed is stored. */
+  async settled(): Promise<void> {
+    while (this.busy > 0) await this.changing;
+  }
+
+  private change(path: string, body: unknown): Promise<boolean> {
+    const changed = this.send(path, body);
+    this.changing = changed;
+    return changed;
+  }
+
+  private async send(path: string, body: unknown): Promise<boolean> {
     this.busy++;
     try {
       const result = await sendJson<CommandsJson>("POST", conversationPath(this.key, path), body);

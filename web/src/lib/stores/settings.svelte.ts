@@ -31,7 +31,7 @@ export class SettingsStore {
 
   private take(body: ConversationSettingsJson): void {
     this.values = body.in_force;
-    this.own = body.settings;
+    this.own = Object.fromEntries(Object.entries(body.settings).filter(([, value]) => value !== null));
     this.error = null;
   }
 }

@@ -7,7 +7,6 @@ export class StrataStore {
   loaded = $state(false);
   error = $state.raw<ApiError | null>(null);
   selected = $state<number | null>(null);
-  private head = "";
   private requests = 0;
 
   constructor(readonly key: string) {}
@@ -16,22 +15,23 @@ export class StrataStore {
     return this.turns.find((one) => one.turn === this.selected) ?? this.turns.at(-1);
   }
 
-  /** Loads all turns, or only the last ones if those before are known. */
-  async load(): Promise<void> {
+  /** Loads the turns that are not known yet: all of them, or those from a turn on. */
+  async load(from = 1): Promise<void> {
     const number = ++this.requests;
+    const first = this.turns[0];
     const last = this.turns.at(-1);
+    const reaches = first !== undefined && first.turn <= from;
     try {
-      let body = await getJson<StrataJson>(conversationPath(this.key, last ? `/strata?from=${last.turn}` : "/strata"));
+      let body = await this.read(reaches && last ? last.turn : from);
       if (number !== this.requests) return;
-      const continues = last !== undefined && body.turns[0]?.message === last.message;
-      if (last && !continues) {
-        body = await getJson<StrataJson>(conversationPath(this.key, "/strata"));
+      const continues = reaches && body.turns[0]?.message === last?.message;
+      if (reaches && !continues) {
+        body = await this.read(from);
         if (number !== this.requests) return;
       }
       const follows = this.selected === null || this.selected === last?.turn;
       this.turns = continues ? [...this.turns.slice(0, -1), ...body.turns] : body.turns;
-      if (follows) this.selected = this.turns.at(-1)?.turn ?? null;
-      this.head = body.head;
+      if (follows || !this.turns.some((one) => one.turn === this.selected)) this.selected = this.turns.at(-1)?.turn ?? null;
       this.error = null;
     } catch (error) {
       if (number === this.requests) this.error = toApiError(error);
@@ -39,10 +39,8 @@ export class StrataStore {
     this.loaded = true;
   }
 
-  step(by: number): void {
-    const at = this.turns.findIndex((one) => one.turn === this.selected);
-    const next = this.turns[Math.max(0, Math.min(this.turns.length - 1, (at < 0 ? this.turns.length - 1 : at) + by))];
-    if (next) this.selected = next.turn;
+  private read(from: number): Promise<StrataJson> {
+    return getJson<StrataJson>(conversationPath(this.key, from > 1 ? `/strata?from=${from}` : "/strata"));
   }
 
   async readTurn(turn: number): Promise<SentTurnJson> {

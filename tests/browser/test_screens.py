@@ -1,0 +1,205 @@
+"""The screens beside the chat: library, compaction, rules, memory, workflow, settings, trust and the login."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import FilePayload, expect
+from tests.browser.conftest import StartServer, Tabs
+from tests.browser.test_chat import EchoProvider, ask
+from tests.server.running import RunningServer, running
+
+from lamella.settings.tokens import AccessScope, AccessTokenFile
+from lamella.testing import ScriptedProvider
+
+NOTE = "# Beds\n\n" + "\n".join(f"- Bed {number} has {number * 3} rows of beans" for number in range(1, 60))
+LONG = "\n".join(f"Row {number} of bed {number} carries the label B-{number * 17}." for number in range(80))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    vault = tmp_path_factory.mktemp("vault")
+    (vault / "beds.md").write_text(NOTE, encoding="utf-8")
+    (vault / "tools.md").write_text("# Tools\n\nA spade and a rake.", encoding="utf-8")
+    with running("memory:", EchoProvider(), vault=vault) as one:
+        yield one
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_attached_note_is_weighed_pinned_and_dropped(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
+    key = server.begin(f"library-{phone}")
+    server.ask(key, "Which beds?", attach=["beds.md"])
+    page = tabs.open(f"{server.url}/#/c/{key}/library", phone=phone)
+    page.get_by_label("What to attach").fill("tools.md")
+    page.get_by_role("button", name="Attach", exact=True).click()
+    expect(page.get_by_role("button", name="tools")).to_contain_text("waits")
+    page.get_by_role("button", name="beds").click()
+    expect(page.locator(".commands")).to_contain_text("tokens")
+    page.get_by_role("button", name="Pin", exact=True).click()
+    expect(page.get_by_role("button", name="Unpin")).to_be_visible()
+    before = server.client.post(f"/v1/conversations/{key}/preview", json={"text": ""}).json()["tokens"]["total"]
+    page.get_by_role("button", name="Drop", exact=True).click()
+    expect(page.locator(".sum")).not_to_contain_text(f"{before:,}")
+    after = server.client.post(f"/v1/conversations/{key}/preview", json={"text": ""}).json()["tokens"]["total"]
+    assert after < before
+    expect(page.locator(".sum")).to_contain_text(f"{after:,}")
+    tabs.check_width(page)
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_note_is_completed_attached_and_removed_in_the_composer(
+    server: RunningServer, tabs: Tabs, *, phone: bool
+) -> None:
+    key = server.begin(f"composer-{phone}")
+    page = tabs.open(f"{server.url}/#/c/{key}", phone=phone)
+    field = page.get_by_label("Message", exact=True)
+    field.press_sequentially("See @bed")
+    expect(page.get_by_role("option", name="beds.md")).to_be_visible()
+    field.press("Enter")
+    chip = page.get_by_role("list", name="Attached to the next message").get_by_role("listitem")
+    expect(chip).to_contain_text("beds")
+    expect(chip).to_contain_text("tokens")
+    expect(field).to_have_value("See ")
+    page.get_by_role("button", name="Remove beds").click()
+    expect(chip).to_have_count(0)
+    field.fill("")
+    field.press_sequentially("[[tool")
+    page.get_by_role("option", name="tools.md").click()
+    ask(page, "What is in it?")
+    expect(page.locator(".attached")).to_contain_text("tools.md")
+    expect(page.locator(".answer")).to_contain_text("You asked: What is in it?")
+    tabs.check_width(page)
+
+
+def test_pasted_picture_and_chosen_file_become_chips(server: RunningServer, tabs: Tabs) -> None:
+    page = tabs.open(f"{server.url}/#/c/{server.begin('files')}")
+    page.get_by_label("Message", exact=True).wait_for()
+    picture = Path("examples/vault/images/floor-plan.png").read_bytes()
+    chosen = page.locator("input[type=file]")
+    text = FilePayload(name="list.txt", mimeType="text/plain", buffer=b"seeds and soil")
+    chosen.set_input_files([FilePayload(name="plan.png", mimeType="image/png", buffer=picture), text])
+    chips = page.get_by_role("list", name="Attached to the next message").get_by_role("listitem")
+    expect(chips).to_have_count(2)
+    expect(chips.first).to_contain_text("plan.png")
+    chosen.set_input_files(FilePayload(name="a.bin", mimeType="application/x-thing", buffer=b"..."))
+    expect(page.get_by_role("alert")).to_contain_text("a.bin is neither a picture nor text")
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_compaction_is_planned_committed_and_undone(start: StartServer, tabs: Tabs, *, phone: bool) -> None:
+    server = start(ScriptedProvider(*[LONG] * 6))
+    key = server.begin("compacted")
+    for number in range(5):
+        server.ask(key, f"Question {number}?")
+    page = tabs.open(f"{server.url}/#/c/{key}/compaction", phone=phone)
+    expect(page.get_by_text("This chat was not compacted")).to_be_visible()
+    page.get_by_role("button", name="Plan it").click()
+    plan = page.get_by_role("region", name="The plan")
+    expect(plan.get_by_text("Certificate: what the model can still get at")).to_be_visible()
+    expect(plan.get_by_role("row", name="Earlier talk")).to_be_visible()
+    tabs.check_width(page)
+    plan.get_by_role("button", name="Compact").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    receipts = server.client.get(f"/v1/conversations/{key}/compactions").json()["receipts"]
+    assert len(receipts) == 1
+    expect(page.get_by_text(f"→ {receipts[0]['tokens_after']:,} tokens")).to_be_visible()
+    page.get_by_label("Words to recall").fill("B-1343")
+    page.get_by_role("button", name="Recall", exact=True).click()
+    expect(page.locator(".hit").first).to_contain_text("B-1343")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("This chat was not compacted")).to_be_visible()
+
+
+def test_rule_is_added_and_ended(server: RunningServer, tabs: Tabs) -> None:
+    key = server.begin("rules")
+    server.ask(key, "Always answer in French. Which bed is the largest?")
+    page = tabs.open(f"{server.url}/#/c/{key}/rules")
+    expect(page.get_by_text("Always answer in French.", exact=True)).to_be_visible()
+    expect(page.get_by_text("found since turn 1")).to_be_visible()
+    page.get_by_label("A rule").fill("Name the bed first.")
+    page.get_by_role("button", name="Add the rule").click()
+    expect(page.get_by_text("added by you")).to_be_visible()
+    page.get_by_role("button", name="End the rule: Name the bed first.").click()
+    expect(page.get_by_text("Name the bed first.")).to_have_count(0)
+    tabs.check_width(page)
+
+
+def test_fact_is_remembered_edited_and_forgotten(server: RunningServer, tabs: Tabs) -> None:
+    page = tabs.open(f"{server.url}/#/memory")
+    page.get_by_label("A fact").fill("Grows beans.")
+    page.get_by_role("button", name="Remember").click()
+    page.get_by_role("button", name="Edit: Grows beans.").click()
+    page.get_by_label("The text of the fact").fill("Grows runner beans.")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Forget: Grows runner beans.").click()
+    expect(page.get_by_role("heading", name="Nothing is remembered")).to_be_visible()
+
+
+def test_workflow_goes_through_a_stage_and_back(server: RunningServer, tabs: Tabs) -> None:
+    key = server.begin("staged")
+    page = tabs.open(f"{server.url}/#/c/{key}/workflow")
+    workflows = server.client.get("/v1/workflows").json()["workflows"]
+    (first,) = [one for one in workflows if one["name"] == "rfc"]
+    page.get_by_role("button", name=f"Begin {first['title']}").click()
+    stage = first["stages"][0]
+    region = page.get_by_role("region", name=stage["label"])
+    expect(region).to_be_visible()
+    for field in stage["required"]:
+        region.get_by_label("Field", exact=True).fill(field)
+        region.get_by_label("Value", exact=True).fill('["One thing."]')
+        region.get_by_role("button", name="Write down").click()
+        expect(region.locator("dt").filter(has_text=field)).to_be_visible()
+    region.get_by_role("button", name="Submit the stage").click()
+    region.get_by_label("Decision").fill("Beans it is.")
+    region.get_by_role("button", name="Approve").click()
+    expect(page.get_by_text("Beans it is.").first).to_be_visible()
+    page.get_by_role("list", name="Stages").get_by_role("button", name=stage["label"]).click()
+    page.get_by_role("button", name="Go back to this stage").click()
+    expect(page.get_by_role("list", name="Stages").locator("[aria-current=step]")).to_contain_text(stage["label"])
+
+
+def test_setting_of_a_chat_is_changed_and_reset(server: RunningServer, tabs: Tabs) -> None:
+    tabs.expected.append("400")
+    key = server.begin("settings")
+    page = tabs.open(f"{server.url}/#/c/{key}/settings")
+    page.get_by_role("button", name="Change layout").click()
+    page.get_by_label("layout", exact=True).fill("nowhere")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("alert")).to_contain_text("nowhere")
+    page.get_by_label("layout", exact=True).fill("in_place")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("listitem").filter(has_text="layout")).to_contain_text("in_place")
+    assert server.client.get(f"/v1/conversations/{key}/settings").json()["settings"]["layout"] == "in_place"
+    page.get_by_role("button", name="Reset layout").click()
+    expect(page.get_by_role("button", name="Reset layout")).to_have_count(0)
+    tabs.check_width(page)
+
+
+def test_place_is_trusted_and_taken_back(server: RunningServer, tabs: Tabs) -> None:
+    page = tabs.open(f"{server.url}/#/server")
+    page.get_by_label("Setting that names it").fill("model")
+    page.get_by_label("Place").fill("openai:gpt-5.5")
+    page.get_by_role("button", name="Say yes").click()
+    page.get_by_role("button", name="Take back").click()
+    expect(page.get_by_text("Nothing yet.")).to_be_visible()
+    page.get_by_label("Find a setting").fill("layout")
+    expect(page.get_by_role("listitem").filter(has_text="layout").first).to_be_visible()
+    tabs.check_width(page)
+
+
+def test_token_is_traded_for_a_session_that_scripts_cannot_read(start: StartServer, tabs: Tabs, tmp_path: Path) -> None:
+    tabs.expected.append("401")
+    file = tmp_path / "tokens.json"
+    token = AccessTokenFile(file).add("garden", owner="", scope=AccessScope.CHAT, since="2026-11-17")
+    server = start(EchoProvider(), serve={"tokens": str(file), "hosts": ["chats.example"]})
+    page = tabs.open(server.url)
+    page.get_by_label("Access token").fill("lamella_wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("Nobody knows this token.")
+    page.get_by_label("Access token").fill(token)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("button", name="Begin a chat").click()
+    ask(page, "Am I in?")
+    expect(page.locator(".answer")).to_contain_text("You asked: Am I in?")
+    assert page.evaluate("document.cookie") == ""
+    assert token not in page.evaluate("JSON.stringify(Object.entries(localStorage))")
