@@ -14,6 +14,7 @@ from tests.invariants.reopened_prompts import NAME
 from tests.invariants.tool_rounds import call_tools
 
 from lamella import ContextBudgetExceededError, Turn
+from lamella.conversation.conversation import Conversation
 from lamella.conversation.sent_turns import iter_request_problems
 from lamella.conversation.turn import ModelAnswer, RequestStatus
 from lamella.core.log.turn_records import TurnRecord
@@ -54,6 +55,10 @@ class SentRecorder(TightLasting):
                 self._regenerated.discard(turn.envelope.message_id)
         self._find_abandoned()
 
+    def call_tools(self, conversation: Conversation, number: int) -> Turn:
+        """The model calls tools, which are run."""
+        return call_tools(conversation, number)
+
     def _do(self, deed: Deed, move: Move, at: datetime) -> Turn | None:
         conversation = self.stored
         if deed is not Deed.REPLY:
@@ -61,7 +66,7 @@ class SentRecorder(TightLasting):
         if conversation.turns() and conversation.turns()[-1].reply is None and conversation.head not in self._opened:
             try:
                 for number in range(self._rounds.pop() if self._rounds else 0):
-                    self.sent[conversation.head] = call_tools(conversation, number)
+                    self.sent[conversation.head] = self.call_tools(conversation, number)
             except ContextBudgetExceededError:
                 # The results are in the log, and no request was sent with them.
                 self._opened.add(conversation.head)

@@ -42,6 +42,7 @@ from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_
 from lamella.core.prompt.envelope import Envelope, is_shortened, make_envelope, make_fingerprint
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDO_CAUSE, apply_receipts
+from lamella.core.prompt.signed_reasoning import sign_reply
 from lamella.core.prompt.state import PromptState
 from lamella.core.search.recall import RECALL_TOKENS, RecallHit
 from lamella.core.search.search import SearchHit
@@ -362,6 +363,7 @@ class PromptBuilder:
         reply = with_unique_call_ids(
             answer.reply, turn=self._history.turn_count, earlier_rounds=self._history.turns[-1].rounds
         )
+        reply = sign_reply(reply, model=prompt.model, tools=prompt.tools, messages=prompt.messages)
         self._open_round(reply, call, at=at)
         return reply
 

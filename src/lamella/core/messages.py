@@ -116,11 +116,13 @@ class CacheDiagnosis(Struct, frozen=True, kw_only=True):
 class ProviderReply(Struct, frozen=True, kw_only=True, gc=False):
     """A reply in the provider's wire format, as JSON.
 
-    It is sent back unchanged together with the tool outputs.
+    It is sent back unchanged together with the tool outputs. ``answers`` names the request that it answers, if it has
+    signed reasoning: the hash of that request and the model.
     """
 
     format: str
     json: str
+    answers: str = ""
 
     def __repr__(self) -> str:
         return repr_without(self, without=("json",))

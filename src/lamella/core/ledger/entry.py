@@ -131,12 +131,14 @@ def _unknown_price(usage: CacheUsage, at: datetime | None, *, output: int = 0) -
 class PrefixChangeReport(Struct, frozen=True, kw_only=True, gc=False):
     """The change since the previous request, and how many tokens both share from the start, if counted.
 
-    ``triggered`` is False if no recorded action explains the change.
+    ``triggered`` is False if no recorded action explains the change. ``dropped_reasoning`` are the positions of
+    replies that are sent without their signed reasoning, because something in front of them changed.
     """
 
     prefix_change: PrefixChange
     common_tokens: int | None
     triggered: bool = True
+    dropped_reasoning: tuple[str, ...] = ()
 
     @property
     def cause(self) -> str:
@@ -261,7 +263,10 @@ def make_prefix_report(
     if cache_reset is not None and movement.cause is PrefixChangeCause.NONE:
         movement = PrefixChange(cause=PrefixChangeCause.NONE, segment=cache_reset)
     triggered = is_triggered(before, now, movement)
-    return PrefixChangeReport(prefix_change=movement, common_tokens=common_tokens, triggered=triggered)
+    dropped = tuple([message_position(position) for position in now.checked_messages.dropped])
+    return PrefixChangeReport(
+        prefix_change=movement, common_tokens=common_tokens, triggered=triggered, dropped_reasoning=dropped
+    )
 
 
 def to_cache_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:

@@ -22,6 +22,7 @@ from lamella.core.prompt.layers.library import build_library_layer
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer
 from lamella.core.prompt.layers.turn import build_user_layer
 from lamella.core.prompt.prompt import Prompt
+from lamella.core.prompt.signed_reasoning import drop_reasoning_of_others
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace, repr_without
 
@@ -156,6 +157,9 @@ def count_tokens(prompt: Prompt, budget: TokenBudget) -> PromptTokenCounts:
         LayerId.L5.value: prompt.user.segment.tokens,
         "tools": count_tools_tokens(prompt.tools, count) if prompt.tools else 0,
     }
+    for position in prompt.checked_messages.dropped:
+        layer = LayerId.L3 if position > prompt.question_index else LayerId.L4
+        by_layer[layer] -= prompt.rendered_messages[position].tokens - prompt.messages[position].tokens
     by_layer["overhead"] = max(0, prompt.total - sum(by_layer.values()))
     return PromptTokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit, window=budget.window)
 
@@ -240,7 +244,11 @@ def make_request(
     ``expected_pause`` and ``previous_reply_id`` have the same meaning as in
     ``ModelRequest``.
     """
-    prompt, messages, turn_settings = envelope.prompt, envelope.messages, envelope.prompt.turn_settings
+    prompt, turn_settings = envelope.prompt, envelope.prompt.turn_settings
+    # The prompt does not always know the model.
+    messages = envelope.messages
+    if prompt.model != model:
+        messages = drop_reasoning_of_others(messages, model=model, count=prompt.tokenizer.count)
     stays = stable_message_count(prompt)
     return ModelRequest(
         model=model,

@@ -53,6 +53,7 @@ from lamella.core.prompt.layers.model import (
     message_position,
 )
 from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments
+from lamella.core.prompt.signed_reasoning import CheckedMessages, drop_moved_reasoning
 from lamella.core.values import replace, repr_without
 
 # Increase this number when the same state renders to other bytes. The ledger then reports a Lamella upgrade and not
@@ -151,9 +152,19 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
             else EMPTY_SYSTEM_LAYER
         )
 
-    @cached_property
+    @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages in wire order."""
+        """The messages in wire order, as they are sent."""
+        return self.checked_messages.messages
+
+    @cached_property
+    def checked_messages(self) -> CheckedMessages:
+        """The messages without reasoning whose signature would be invalid, and which replies lost theirs."""
+        return drop_moved_reasoning(self.rendered_messages, self.tools, model=self.model, count=self.tokenizer.count)
+
+    @cached_property
+    def rendered_messages(self) -> tuple[Message, ...]:
+        """The messages in wire order, with all reasoning that the replies were made with."""
         count = self.tokenizer.count
         head = render_system_message(self.system_layer, tuple(self.system_library.values()), count=count)
         first = 1 if head else 0

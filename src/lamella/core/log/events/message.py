@@ -152,10 +152,11 @@ class StoredToolCall(Struct, frozen=True, kw_only=True, gc=False, array_like=Tru
 
 
 class StoredProviderReply(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A reply in the provider's wire format: the name of the format, and the hash of its JSON."""
+    """A reply in the provider's wire format: the name of the format, the hash of its JSON, and what it answers."""
 
     format: str
     json: str
+    answers: str = ""
 
 
 class StoredResult(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
@@ -242,7 +243,9 @@ def make_calls_event(
         calls=tuple(StoredToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in reply.calls),
         provider_reply=None
         if provider_reply is None
-        else StoredProviderReply(format=provider_reply.format, json=hash_text(provider_reply.json)),
+        else StoredProviderReply(
+            format=provider_reply.format, json=hash_text(provider_reply.json), answers=provider_reply.answers
+        ),
         model_calls=tuple(model_calls),
     )
     return event, {} if provider_reply is None else {hash_text(provider_reply.json): encode_text(provider_reply.json)}
@@ -354,7 +357,9 @@ def _read_output(result: StoredResult, name: str | None, contents: ContentsByHas
 
 def _read_provider_reply(stored: StoredProviderReply | None, contents: ContentsByHash) -> ProviderReply | None:
     kept = None if stored is None else read_stored_text(stored.json, contents)
-    return None if stored is None or kept is None else ProviderReply(format=stored.format, json=kept)
+    if stored is None or kept is None:
+        return None
+    return ProviderReply(format=stored.format, json=kept, answers=stored.answers)
 
 
 # Questions, new or edited, and the turns that they are read as.
