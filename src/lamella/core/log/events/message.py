@@ -152,11 +152,10 @@ class StoredToolCall(Struct, frozen=True, kw_only=True, gc=False, array_like=Tru
 
 
 class StoredProviderReply(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A reply in the provider's wire format: the name of the format, the hash of its JSON, and what it answers."""
+    """A reply in the provider's wire format: the name of the format, and the hash of its JSON."""
 
     format: str
     json: str
-    answers: str = ""
 
 
 class StoredResult(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
@@ -175,13 +174,17 @@ class CallsEvent(
     omit_defaults=True,
     rename={"model_calls": "made", "provider_reply": "carried"},
 ):
-    """The model requested tools for the question ``parent``; ``model_calls`` are the calls that did."""
+    """The model requested tools for the question ``parent``; ``model_calls`` are the calls that did.
+
+    ``answers`` names the request that signed reasoning in the reply is bound to.
+    """
 
     parent: str
     text: str
     calls: tuple[StoredToolCall, ...]
     provider_reply: StoredProviderReply | None = None
     model_calls: tuple[StoredCall, ...] = ()
+    answers: str = ""
 
     def hashes(self) -> Iterator[str]:
         """Yield the content hash that the event refers to, if any."""
@@ -219,6 +222,7 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     results: tuple[StoredResult, ...] | None = None
     names: tuple[str, ...] = ()
     early_results: tuple[StoredResult, ...] = ()
+    answers: str = ""
 
     def hashes(self) -> Iterator[str]:
         """Yield every content hash that the round refers to."""
@@ -243,9 +247,8 @@ def make_calls_event(
         calls=tuple(StoredToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in reply.calls),
         provider_reply=None
         if provider_reply is None
-        else StoredProviderReply(
-            format=provider_reply.format, json=hash_text(provider_reply.json), answers=provider_reply.answers
-        ),
+        else StoredProviderReply(format=provider_reply.format, json=hash_text(provider_reply.json)),
+        answers="" if provider_reply is None else provider_reply.answers,
         model_calls=tuple(model_calls),
     )
     return event, {} if provider_reply is None else {hash_text(provider_reply.json): encode_text(provider_reply.json)}
@@ -270,6 +273,7 @@ def copy_round_events(rounds: Iterable[StoredRound], *, parent: str) -> Iterator
             calls=one.calls,
             provider_reply=one.provider_reply,
             model_calls=one.model_calls,
+            answers=one.answers,
         )
         if one.results is not None:
             yield ResultsEvent(parent=parent, results=one.results, names=one.names)
@@ -280,7 +284,11 @@ def copy_round_events(rounds: Iterable[StoredRound], *, parent: str) -> Iterator
 def start_round(event: CallsEvent) -> StoredRound:
     """Return a new round that waits for its results."""
     return StoredRound(
-        text=event.text, calls=event.calls, provider_reply=event.provider_reply, model_calls=event.model_calls
+        text=event.text,
+        calls=event.calls,
+        provider_reply=event.provider_reply,
+        model_calls=event.model_calls,
+        answers=event.answers,
     )
 
 
@@ -318,14 +326,14 @@ def read_round(stored: StoredRound, contents: ContentsByHash, *, result_ids: Seq
         text=stored.text,
         calls=_read_calls(stored),
         outputs=tuple(_read_output(one, name, contents) for one, name in zip_longest(results, result_ids)),
-        provider_reply=_read_provider_reply(stored.provider_reply, contents),
+        provider_reply=_read_provider_reply(stored.provider_reply, stored.answers, contents),
         tokens=_read_usage(stored).output,
     )
 
 
 def to_model_reply(stored: StoredRound, contents: ContentsByHash) -> ModelReply:
     """Return the reply whose tool calls still wait for their outputs."""
-    provider_reply = _read_provider_reply(stored.provider_reply, contents)
+    provider_reply = _read_provider_reply(stored.provider_reply, stored.answers, contents)
     return ModelReply(
         text=stored.text,
         stop=StopReason.TOOL_CALLS,
@@ -355,11 +363,13 @@ def _read_output(result: StoredResult, name: str | None, contents: ContentsByHas
     return ToolOutput(call=result.call, output=output, failed=result.failed, id=name)
 
 
-def _read_provider_reply(stored: StoredProviderReply | None, contents: ContentsByHash) -> ProviderReply | None:
+def _read_provider_reply(
+    stored: StoredProviderReply | None, answers: str, contents: ContentsByHash
+) -> ProviderReply | None:
     kept = None if stored is None else read_stored_text(stored.json, contents)
     if stored is None or kept is None:
         return None
-    return ProviderReply(format=stored.format, json=kept, answers=stored.answers)
+    return ProviderReply(format=stored.format, json=kept, answers=answers)
 
 
 # Questions, new or edited, and the turns that they are read as.
