@@ -163,3 +163,14 @@ def test_client_that_leaves_ends_the_request_upstream(wire: str, *, stream: bool
             client.sendall(head.encode() + data)
             assert proxy.upstream.arrived.wait(20)
         assert proxy.upstream.left.wait(15)
+
+
+@pytest.mark.parametrize(
+    ("wire", "kind"),
+    [("messages", "compatible"), ("messages", "openai"), ("chat", "anthropic"), ("responses", "anthropic")],
+)
+def test_answer_that_breaks_off_is_a_bad_gateway_for_a_client_that_does_not_stream(wire: str, kind: str) -> None:
+    chunks = {"anthropic": message_events()[:4], "openai": response_events()[:3], "compatible": chat_events()[:3]}[kind]
+    with proxied(kind, lambda _call: Flow(chunks=chunks)) as proxy:
+        answer = proxy.post(PATHS[wire], body_for(wire, HI))
+        assert (answer.status_code, answer.json()["error"]["code"]) == (502, "reply_broken")

@@ -125,7 +125,7 @@ class ProviderReply(Struct, frozen=True, kw_only=True, gc=False):
     answers: str = ""
 
     def __repr__(self) -> str:
-        return repr_without(self, without=("json",))
+        return repr_without(self, without=("json", "answers"))
 
 
 class StopDelta(Struct, frozen=True, kw_only=True, gc=False):

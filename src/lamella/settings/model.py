@@ -219,6 +219,13 @@ class HttpServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = 15
     stop_seconds: Annotated[float, Meta(description="Seconds that streams may take to end when the server stops.")] = 10
     preview: Annotated[bool, Meta(description="Whether the log shows the beginning of each answer.")] = False
+    recall: Annotated[
+        bool,
+        Meta(
+            description="Whether the compatibility endpoints keep the texts that a named conversation sends, and offer "
+            "models a tool that finds those that the client has left out since."
+        ),
+    ] = False
     traces: Annotated[str | None, Meta(description="Address of an OTLP collector that gets traces.")] = None
 
 

@@ -9,7 +9,7 @@ removes the reasoning if the two differ. Both read only the request, so each rep
 import json
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages import Message, ModelReply, ProviderReply
@@ -115,7 +115,7 @@ def _has_signed_items(native: ProviderReply) -> bool:
     )
 
 
-def _is_signed(item: dict[str, Any]) -> bool:
+def _is_signed(item: dict[str, object]) -> bool:
     return item.get("type") in _SIGNED_TYPES
 
 

@@ -18,6 +18,7 @@ class LamellaOptions(Struct, kw_only=True):
     """Options for Lamella, for clients that cannot set headers."""
 
     conversation: str | UnsetType = UNSET
+    recall: bool | UnsetType = UNSET
 
 
 class ChatCompletionRequest(Struct, kw_only=True):

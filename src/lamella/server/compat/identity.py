@@ -83,13 +83,18 @@ def has_breakpoints(value: object) -> bool:
 
 def find_conversation_label(headers: Mapping[str, str], body: Mapping[str, object]) -> str | None:
     """Return the label that a client gives its conversation, or None; the first of the known places counts."""
-    own = headers.get(CONVERSATION_HEADER)
+    own, session = headers.get(CONVERSATION_HEADER), find_session(headers)
+    places = (own, session, body.get("prompt_cache_key"), _metadata_session(body))
+    found = next((one for one in places if isinstance(one, str) and one.strip()), None)
+    return None if found is None else found[:_MAX_LABEL_CHARS]
+
+
+def find_session(headers: Mapping[str, str]) -> str | None:
+    """Return the id of the session in the headers of a client, or None."""
     claude, *others = (headers.get(name) for name in _SESSION_HEADERS)
     agent = headers.get(_AGENT_HEADER)
     session = f"{claude}/{agent}" if claude and agent else claude
-    places = (own, session, *others, body.get("prompt_cache_key"), _metadata_session(body))
-    found = next((one for one in places if isinstance(one, str) and one.strip()), None)
-    return None if found is None else found[:_MAX_LABEL_CHARS]
+    return next((one for one in (session, *others) if one and one.strip()), None)
 
 
 def _metadata_session(body: Mapping[str, object]) -> str | None:

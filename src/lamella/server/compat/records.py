@@ -17,6 +17,7 @@ _SEEN_FOR = timedelta(days=2)
 _SIGNED_FOR = timedelta(days=400)
 # Most recent messages whose hashes are looked up. A longer gap between two requests of one chat is rare.
 _MAX_HASHES = 200
+_RECALL_MARK = ":recall"
 
 
 class KnownRequest(NamedTuple):
@@ -24,10 +25,12 @@ class KnownRequest(NamedTuple):
 
     - ``seen_messages``: how many messages the longest beginning has that was sent before; None if there is none.
     - ``unchanged_until``: how many messages must be sent as the client wrote them, for the sake of signatures in them.
+    - ``has_recall``: whether the last signature was made in a request with the tool for recall.
     """
 
     seen_messages: int | None
     unchanged_until: int
+    has_recall: bool = False
 
 
 class RequestRecords:
@@ -48,16 +51,18 @@ class RequestRecords:
         signed = [_signature_name(signature) for _, signature in signatures[-1:]]
         known = self._shared_table.get_many(*recent, *signed, at=self._clock.now())
         seen = max((beginnings[name] for name in recent if name in known), default=None)
-        return KnownRequest(seen, _unchanged_until(signatures, known))
+        has_recall = bool(signed) and known.get(signed[0], "").endswith(_RECALL_MARK)
+        return KnownRequest(seen, _unchanged_until(signatures, known), has_recall)
 
     def save_request(self, hashes: Sequence[str]) -> None:
         """Record that a request was sent; equal requests at once record the same."""
         self._set(_chain_name(hashes[-1]), str(LAYOUT_VERSION), _SEEN_FOR)
 
-    def save_signatures(self, signatures: Sequence[str], *, unchanged_until: int) -> None:
-        """Record with which layout the request was sent that these signatures answer."""
+    def save_signatures(self, signatures: Sequence[str], *, unchanged_until: int, has_recall: bool = False) -> None:
+        """Record with which layout and tools the request was sent that these signatures answer."""
+        mark = _RECALL_MARK if has_recall else ""
         for one in dict.fromkeys(signatures):
-            self._set(_signature_name(one), f"{LAYOUT_VERSION}:{unchanged_until}", _SIGNED_FOR)
+            self._set(_signature_name(one), f"{LAYOUT_VERSION}:{unchanged_until}{mark}", _SIGNED_FOR)
 
     def _set(self, name: str, text: str, kept_for: timedelta) -> None:
         at = self._clock.now()
@@ -72,7 +77,7 @@ def _unchanged_until(signatures: Sequence[tuple[int, str]], known: Mapping[str, 
     if not signatures:
         return 0
     place, signature = signatures[-1]
-    version, _, unchanged = known.get(_signature_name(signature), "").partition(":")
+    version, _, unchanged = known.get(_signature_name(signature), "").removesuffix(_RECALL_MARK).partition(":")
     return int(unchanged) if version == str(LAYOUT_VERSION) and unchanged.isdecimal() else place + 1
 
 

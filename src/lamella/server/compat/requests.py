@@ -29,7 +29,7 @@ from lamella.server.compat.wires import MESSAGES_FIELD, Wire
 
 # The field in which clients give Lamella options that the API does not have. It is never sent to an upstream.
 LAMELLA_FIELD = "lamella"
-_LAMELLA_OPTIONS = ("conversation",)
+_LAMELLA_OPTIONS = ("conversation", "recall")
 _AUTOMATIC_BREAKPOINT = b'"cache_control":{"type":"ephemeral"}'
 _TEXT_PART_TYPES = ("text", "input_text")
 _MARKABLE_TYPES = ("text", "image", "document", "tool_use", "tool_result")

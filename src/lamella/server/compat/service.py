@@ -7,11 +7,11 @@ translation, and its answer is translated back. Nothing is taken from an earlier
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import Request
@@ -30,6 +30,16 @@ from lamella.server.compat.openai_chat import build as build_chat
 from lamella.server.compat.openai_responses import Writer as ResponsesWriter
 from lamella.server.compat.openai_responses import build as build_responses
 from lamella.server.compat.openai_responses import list_input_items, refuse_unknown_response
+from lamella.server.compat.recall import (
+    RECALL_SPEC,
+    RecallableMessages,
+    RecallStore,
+    can_offer_recall,
+    find_conversation,
+    is_recall_refused,
+    to_sent_messages,
+)
+from lamella.server.compat.recall_rounds import RecallResponse, add_recall_tool, answer_recalls
 from lamella.server.compat.records import KnownRequest, RequestRecords
 from lamella.server.compat.refusals import RefusedFieldError
 from lamella.server.compat.requests import (
@@ -88,6 +98,16 @@ _BAD_GATEWAY = 502
 _STREAM_HEADERS = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
 
 
+class UpstreamError(Exception):
+    """An error response of an upstream that speaks another API than the client."""
+
+    def __init__(self, status: int, fields: Json, headers: Mapping[str, str]) -> None:
+        super().__init__(str(fields.get("message")))
+        self.status = status if status >= _BAD_REQUEST else _BAD_GATEWAY
+        self.fields = fields
+        self.headers = {name: value for name, value in headers.items() if name != "content-type"}
+
+
 @dataclass(slots=True, kw_only=True)
 class Upstream:
     """The model that answers: its full name, its provider, and its HTTP API if the provider has one."""
@@ -115,7 +135,10 @@ class Exchange:
     # What the table of the store knows about the request, and whether repeated documents became references.
     known: KnownRequest = field(default_factory=lambda: KnownRequest(None, 0))
     is_laid_out: bool = False
+    # What the model may find with the tool for recall; None if the tool is not offered.
+    recallable: RecallableMessages | None = None
     hashes: list[str] = field(default_factory=list)
+    sent_body: bytes = b""
     started_at: float = field(default_factory=time.perf_counter)
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -141,6 +164,7 @@ class CompatService:
         self.http = HttpUpstream()
         self.records = RequestRecords(backend.store.shared_table, clock=backend.clock)
         self.responses = ResponseStore(backend.store.shared_table, clock=backend.clock)
+        self.recall = RecallStore(backend.store.shared_table, clock=backend.clock)
         # The models that an upstream lists, by its address, with the time at which they are asked for again.
         self._listed: dict[str, tuple[float, tuple[str, ...]]] = {}
 
@@ -224,9 +248,35 @@ class CompatService:
         exchange = Exchange(
             request=request, caller=caller, client=client, upstream=upstream, label=label, notes=notes, hashes=hashes
         )
+        if self.state.settings.recall:
+            await self._prepare_recall(exchange)
         if upstream.endpoint is not None and wire in upstream.endpoint.wires:
             return await self._forward(exchange, upstream.endpoint)
         return await self._translate(exchange)
+
+    async def _prepare_recall(self, exchange: Exchange) -> None:
+        """Record the texts of a request, and find out whether the model gets the tool for recall.
+
+        A request whose signatures were made without the tool does not get it, because signatures are bound to tools.
+        """
+        client, owner = exchange.client, exchange.caller.owner
+        conversation = find_conversation(exchange.request.headers, client.body)
+        if conversation is None or client.body.get("previous_response_id") or client.body.get("conversation"):
+            return
+        if is_recall_refused(exchange.request.headers, client.body):
+            await self.run(lambda: self.recall.forget(owner, conversation))
+            return
+        found = await self.run(lambda: self.recall.update(owner, conversation, to_sent_messages(client, FORMATS)))
+        signatures = find_signatures(client.messages)
+        known = await self.run(lambda: self.records.find(exchange.hashes, signatures)) if signatures else None
+        wires = exchange.upstream.endpoint.wires if exchange.upstream.endpoint is not None else ()
+        if client.wire is Wire.RESPONSES and Wire.RESPONSES in wires and client.body.get("store") is not False:
+            # The upstream would store a response that ends with a call that the client cannot answer.
+            return
+        had_tool = known is not None and known.has_recall
+        if had_tool or (known is None and found.messages and can_offer_recall(client.body)):
+            exchange.recallable = found
+            exchange.notes.append(f"recall: {len(found.messages)} earlier messages can be found")
 
     @staticmethod
     def _own_label(client: ClientRequest) -> str | None:
@@ -242,12 +292,16 @@ class CompatService:
         client = exchange.client
         await self._check_previous_response(exchange)
         body = await self._build_same_wire(exchange)
+        if exchange.recallable is not None:
+            body = add_recall_tool(client.wire, body)
         sending = self._send_same_wire(exchange, endpoint, body)
         response = await run_until_disconnect(exchange.request, sending)
         if response.is_error:
             return await self._forward_error(exchange, response)
         if client.wire is Wire.MESSAGES and not client.has_breakpoints:
             await self.run(lambda: self.records.save_request(exchange.hashes))
+        if exchange.recallable is not None:
+            response = self._answer_recalls(exchange, endpoint, response)
         monitor = StreamMonitor(client.wire)
         if response.is_stream:
             return await self._pass_on_stream(exchange, response, monitor)
@@ -261,6 +315,22 @@ class CompatService:
         await self._claim_response(exchange, monitor)
         self._record(exchange, monitor, end_reason="done")
         return Response(data, response.status, headers={**response.headers, **exchange.headers()})
+
+    def _answer_recalls(
+        self, exchange: Exchange, endpoint: HttpEndpoint, response: UpstreamResponse
+    ) -> UpstreamResponse:
+        """Return the response whose calls of the tool for recall are answered while it is read."""
+        wire, request = exchange.client.wire, exchange.request
+        assert exchange.recallable is not None, "the caller has checked it"
+
+        async def send(data: bytes) -> UpstreamResponse:
+            query = request.url.query
+            further = await self.http.send(endpoint, PATHS[wire], data, query=query, headers=request.headers)
+            if further.is_error:
+                raise UpstreamError(further.status, _parse_error(await further.read_error()), further.headers)
+            return further
+
+        return RecallResponse(response, wire=wire, data=exchange.sent_body, send=send, recallable=exchange.recallable)
 
     async def _build_same_wire(self, exchange: Exchange, *, as_written: bool = False) -> bytes:
         """Return the body to send. If the check fails, it is the client's own, and that is counted."""
@@ -298,7 +368,7 @@ class CompatService:
         client, request = exchange.client, exchange.request
 
         async def send(data: bytes) -> UpstreamResponse:
-            query = request.url.query
+            exchange.sent_body, query = data, request.url.query
             return await self.http.send(endpoint, PATHS[client.wire], data, query=query, headers=request.headers)
 
         response = await send(body)
@@ -311,7 +381,8 @@ class CompatService:
             return response
         # The record of the signature is wrong. The client's own bytes are the only other rendering.
         exchange.is_laid_out = False
-        return await send(await self._build_same_wire(exchange, as_written=True))
+        again = await self._build_same_wire(exchange, as_written=True)
+        return await send(again if exchange.recallable is None else add_recall_tool(client.wire, again))
 
     async def _forward_error(self, exchange: Exchange, response: UpstreamResponse) -> Response:
         data = await response.read_error()
@@ -345,7 +416,7 @@ class CompatService:
             async with aclosing(response.iter_bytes()) as chunks:
                 async for chunk in chunks:
                     whole = monitor.feed(chunk)
-                    if monitor.signatures and exchange.is_laid_out:
+                    if monitor.signatures:
                         await self._save_signatures(exchange, monitor)
                     if monitor.has_ended:
                         await self._claim_response(exchange, monitor)
@@ -358,7 +429,7 @@ class CompatService:
             if not monitor.has_ended and not monitor.has_failed:
                 raise _cut_off_error()
             end_reason = "done" if monitor.has_ended else "failed"
-        except LamellaError as error:
+        except (LamellaError, UpstreamError) as error:
             end_reason = "failed"
             if not has_begun:
                 raise
@@ -370,9 +441,12 @@ class CompatService:
     async def _save_signatures(self, exchange: Exchange, monitor: StreamMonitor) -> None:
         """Record, before the client can answer, with which layout the signatures of an answer were made."""
         found, monitor.signatures = monitor.signatures, []
-        if found and exchange.is_laid_out:
-            unchanged = exchange.known.unchanged_until
-            await self.run(lambda: self.records.save_signatures(found, unchanged_until=unchanged))
+        has_recall = exchange.recallable is not None
+        if found and (exchange.is_laid_out or has_recall):
+            unchanged = exchange.known.unchanged_until if exchange.is_laid_out else len(exchange.client.messages)
+            await self.run(
+                lambda: self.records.save_signatures(found, unchanged_until=unchanged, has_recall=has_recall)
+            )
 
     async def _check_previous_response(self, exchange: Exchange) -> None:
         previous = exchange.client.body.get("previous_response_id")
@@ -437,23 +511,39 @@ class CompatService:
 
         A translation whose check fails is made again without references. If texts are still missing, nothing is sent.
         """
-        endpoint = exchange.upstream.endpoint
         for attempt in [layout, []] if layout else [[]]:
             neutral = parse_neutral(exchange.client, attempt)
-            if endpoint is None:
-                built = build_model_request(neutral, exchange.upstream.model, self._abilities(exchange.upstream))
-                if check_model_request(exchange.client, built):
-                    _note_references(exchange, attempt)
-                    return neutral, read_deltas(exchange.upstream.provider.stream(built))
-            else:
-                wire = choose_wire(neutral, endpoint.wires)
-                body = self._build_translated(exchange, neutral, wire)
-                if check_body(exchange.client, wire, body):
-                    _note_references(exchange, attempt)
-                    return neutral, self._read_translated(exchange, endpoint, wire, body)
+            if exchange.recallable is not None:
+                neutral.tools.append(RECALL_SPEC)
+            send = self._prepare_translated(exchange, neutral)
+            if send.is_checked:
+                _note_references(exchange, attempt)
+                if exchange.recallable is None:
+                    return neutral, send.start()
+                return neutral, answer_recalls(
+                    send.start(),
+                    neutral,
+                    recallable=exchange.recallable,
+                    send=lambda: self._prepare_translated(exchange, neutral).start(),  # noqa: B023 - returned with it
+                )
             self.state.metrics.record_check_failure()
         raise RefusedFieldError(
             "messages", "The messages cannot be translated for this model without a loss.", hint="Choose another model."
+        )
+
+    def _prepare_translated(self, exchange: Exchange, neutral: NeutralRequest) -> "_TranslatedRequest":
+        """Return the request for the upstream, not sent yet, and whether it has exactly the texts of the client."""
+        endpoint = exchange.upstream.endpoint
+        if endpoint is None:
+            built = build_model_request(neutral, exchange.upstream.model, self._abilities(exchange.upstream))
+            return _TranslatedRequest(
+                check_model_request(exchange.client, built),
+                lambda: read_deltas(exchange.upstream.provider.stream(built)),
+            )
+        wire = choose_wire(neutral, endpoint.wires)
+        body = self._build_translated(exchange, neutral, wire)
+        return _TranslatedRequest(
+            check_body(exchange.client, wire, body), lambda: self._read_translated(exchange, endpoint, wire, body)
         )
 
     def _build_translated(self, exchange: Exchange, neutral: NeutralRequest, wire: Wire) -> Json:
@@ -525,7 +615,7 @@ class CompatService:
                 raise _cut_off_error()
         except (LamellaError, UpstreamError, *_UNREADABLE) as error:
             end_reason = "failed"
-            if not has_begun:
+            if not has_begun or not exchange.client.is_streamed:
                 raise _to_known_error(error) from error
             yield writer.write_error(self._error_fields(exchange, error))
         finally:
@@ -539,7 +629,7 @@ class CompatService:
 
     # Errors.
 
-    def _error_event(self, exchange: Exchange, error: LamellaError) -> bytes:
+    def _error_event(self, exchange: Exchange, error: LamellaError | UpstreamError) -> bytes:
         """Return the event for an error after the answer began, in the format of the client's API."""
         fields = self._error_fields(exchange, error)
         match exchange.client.wire:
@@ -596,6 +686,13 @@ def _note_references(exchange: Exchange, layout: list[PlannedText]) -> None:
         exchange.notes.append(f"repeated documents: {sum(len(one.references) for one in layout)}")
 
 
+class _TranslatedRequest(NamedTuple):
+    """A translated request: whether its check succeeded, and the function that sends it."""
+
+    is_checked: bool
+    start: Callable[[], AsyncGenerator[AnswerEvent, None]]
+
+
 class _ReadResponse:
     """A response whose body was read before."""
 
@@ -608,16 +705,6 @@ class _ReadResponse:
 
     async def aclose(self) -> None:
         """Do nothing: the connection was closed when the body was read."""
-
-
-class UpstreamError(Exception):
-    """An error response of an upstream that speaks another API than the client."""
-
-    def __init__(self, status: int, fields: Json, headers: Mapping[str, str]) -> None:
-        super().__init__(str(fields.get("message")))
-        self.status = status if status >= _BAD_REQUEST else _BAD_GATEWAY
-        self.fields = fields
-        self.headers = {name: value for name, value in headers.items() if name != "content-type"}
 
 
 def upstream_error_response(error: UpstreamError, path: str) -> Response:

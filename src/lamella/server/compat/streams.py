@@ -35,16 +35,21 @@ class SseReader:
 
     def feed(self, part: bytes) -> tuple[bytes, list[SseEvent]]:
         """Add bytes; return the bytes and the events that are complete now."""
+        found = self.split(part)
+        return b"".join(raw for raw, _ in found), [event for _, event in found if event is not None]
+
+    def split(self, part: bytes) -> list[tuple[bytes, SseEvent | None]]:
+        """Add bytes; return the bytes of each event that is complete now; comments have no event."""
         start = max(len(self._pending) - 3, 0)
         self._pending += part
         begin = 0
-        events: list[SseEvent] = []
-        while found := _EVENT_END.search(self._pending, max(begin, start)):
-            events += _parse_event(bytes(self._pending[begin : found.start()]))
-            begin = found.end()
-        whole = bytes(self._pending[:begin])
+        found: list[tuple[bytes, SseEvent | None]] = []
+        while ending := _EVENT_END.search(self._pending, max(begin, start)):
+            event = next(_parse_event(bytes(self._pending[begin : ending.start()])), None)
+            found.append((bytes(self._pending[begin : ending.end()]), event))
+            begin = ending.end()
         del self._pending[:begin]
-        return whole, events
+        return found
 
     def finish(self) -> tuple[bytes, list[SseEvent]]:
         """Return what is left when the stream ends, which counts as an event without its blank line."""
