@@ -1116,7 +1116,6 @@ export interface RankedFileJson {
   parts?: Record<string, number>;
 }
 
-<<<<<<< HEAD
 /** Changes are reported from now on; whatever was read before may be out of date. */
 export interface ReadyEventJson {
   /** Version of the format. */
@@ -1148,33 +1147,6 @@ export interface RecallHitJson {
   after: RecalledMessageJson | null;
 }
 
-=======
-/** A message, an attachment or a tool result: its whole text, or the sentences that fit the query best. */
-export interface RecallHitJson {
-  text: string;
-  role: string;
-  /** The turn that it came with. */
-  turn: number;
-  /** When it was written. */
-  at: string | null;
-  /** The message that it is or came with. */
-  message: string | null;
-  id: string;
-  title: string;
-  place: string;
-  score: number;
-  excerpt: string;
-  /** Whether `text` is the whole original. */
-  whole: boolean;
-  /** The length of the original. */
-  characters: number;
-  /** The message before it, if there was room for it. */
-  before: RecalledMessageJson | null;
-  /** The message after it, if there was room for it. */
-  after: RecalledMessageJson | null;
-}
-
->>>>>>> ba61c469 (Offer recall to models of clients that shorten their history)
 /** Texts that left the prompt and match the query, best first; none if nothing fits. */
 export interface RecallJson {
   conversation: string;
