@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.invariants.compacting import EAGER, tight_kept
+from tests.invariants.compacting import EAGER, tight_stored_conversations
 from tests.invariants.moves import Kept
 from tests.invariants.test_sent_turns import SentRecorder
 
@@ -74,7 +74,7 @@ class SigningRecorder(SentRecorder):
 
 
 @TRIED
-@given(tight_kept(), st.lists(st.sampled_from((0, 1, 2)), min_size=12, max_size=12))
+@given(tight_stored_conversations(), st.lists(st.sampled_from((0, 1, 2)), min_size=12, max_size=12))
 def test_signature_is_sent_only_behind_the_bytes_that_it_was_made_behind(kept: Kept, rounds: list[int]) -> None:
     kept = replace(kept, settings=(*kept.settings, ("compaction", EAGER)))
     with TemporaryDirectory() as folder:
