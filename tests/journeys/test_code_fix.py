@@ -77,7 +77,7 @@ def test_at_terminal_only_yes_applies_change(
     words = ["code", "fix", "--check", CHECK, "--model", script(ANSWER)]
     with Terminal(words, environment, folder=root) as terminal:
         terminal.wait_for("Apply this change to src/beds.py? [y/N]:")
-        terminal.press(typed, ENTER)
+        terminal.press_now(typed, ENTER)
         assert terminal.wait_for_end() == 0
         assert ("check: passed; before the change: failed (exit code 1)" in terminal.shown) == (text == FIXED)
     assert (root / "src/beds.py").read_text() == text
