@@ -120,7 +120,8 @@ def test_answer_of_code_only_is_shown(home: Mapping[str, str], script: Callable[
     with at_terminal(home, "--model", script(code)) as terminal:
         for _ in ask(terminal, 1):
             pass
-    assert sum("code" in line for line in terminal.screen) == 1
+    _, answer = "\n".join(terminal.screen).split("> Go on")
+    assert sum("code" in line for line in answer.splitlines()) == 1
 
 
 def test_own_messages_wrap_between_words(home: Mapping[str, str], script: Callable[..., str]) -> None:

@@ -453,7 +453,7 @@ def test_model_recalls_removed_result_by_id(layout: str) -> None:
     collect(conversation, "Weather?", tools=[weather, conversation.recall_tool])
     outputs = [event.output.output for event in collect(conversation, "What was it?") if event.output]
     assert ("Graz: sun" in outputs[0].splitlines()) == (layout == "library"), "in_place it still stands in the prompt"
-    assert outputs[1].startswith("Nothing that left the prompt fits 'zebra'.")
+    assert outputs[1].startswith("Nothing found: nothing that left the prompt fits 'zebra'.")
     assert outputs[2] == "recall takes a query, which is a text."
     assert [record.reply.text for record in conversation.turns() if record.reply] == ["Sun.", "It said sun."]
 

@@ -128,6 +128,7 @@ def test_written_note_is_restored_once(vault: Path, home: Mapping[str, str], scr
     assert "was changed" in spawn(*words, environment={**home, "LAMELLA_NOTE_WRITES": "allow"}).out
     assert (vault / "beans.md").read_text(encoding="utf-8") == "Sow in May.\n"
     again = ("restore", "beans.md", "--vault", str(vault), "--json")
-    assert json.loads(spawn(*again, environment=home).out) == {"lamella": 1, "path": "beans.md", "removed": False}
+    restored = {"lamella": 1, "path": "beans.md", "paths": ["beans.md"], "removed": False}
+    assert json.loads(spawn(*again, environment=home).out) == restored
     assert (vault / "beans.md").read_text(encoding="utf-8") == "Sow in April.\n"
     assert "no change of beans.md" in refusal(spawn(*again, environment=home), code="write_refused")

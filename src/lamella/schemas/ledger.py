@@ -422,7 +422,11 @@ class CallTimingJson(JsonBody, frozen=True, kw_only=True):
     first: float | None
     total: float | None
     phases: Annotated[
-        Mapping[str, float], Meta(description="Parts of `build`; phases of no measurable time are left out.")
+        Mapping[str, float],
+        Meta(
+            description="Parts of `build`: `read`, `store`, `plan`, `compaction`, `count` and `render`. Those of no measurable "
+            "time are left out."
+        ),
     ]
 
 

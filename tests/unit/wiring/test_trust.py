@@ -23,6 +23,7 @@ NO_PLACES = {"profile", "layout", "carry_forward", "history", "model_facts", "re
     "recall_hint",
     "instructions",
     "instructions_file",
+    "summary_check",
     "video_languages",
 }
 # They name a model, which is a place by that name.

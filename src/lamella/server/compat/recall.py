@@ -89,7 +89,7 @@ def _excerpt(text: str, words: Mapping[str, int]) -> str:
         return text
     first = next((found.start() for found in _WORD.finditer(text) if found.group().lower() in words), 0)
     begin = max(min(first - _HIT_CHARS // 3, len(text) - _HIT_CHARS), 0)
-    return f"[…]{text[begin : begin + _HIT_CHARS]}[…]"
+    return f"… {text[begin : begin + _HIT_CHARS]} …"
 
 
 def _words(text: str) -> list[str]:

@@ -177,7 +177,7 @@ export interface CallTimingJson {
   build: number | null;
   first: number | null;
   total: number | null;
-  /** Parts of `build`; phases of no measurable time are left out. */
+  /** Parts of `build`: `read`, `store`, `plan`, `compaction`, `count` and `render`. Those of no measurable time are left out. */
   phases: Record<string, number>;
 }
 
