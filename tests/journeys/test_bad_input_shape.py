@@ -77,6 +77,7 @@ TOP: Fields = {
     "runner": (TEXT, True),
     "tool_output": (NUMBER, True),
     "recall_hint": (TEXT, True),
+    "summary_check": (TEXT, True),
     "secrets": (TEXT, True),
     "differing_turns": (NUMBERS, False),
 }

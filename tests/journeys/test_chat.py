@@ -165,7 +165,7 @@ def test_commands_print_their_results(chat: Chat, script: Callable[..., str]) ->
         ("*", today, "/etc? → Three."),
     ]
     assert "talk  █ cached  ░ not cached" in ran.out
-    assert "No matches outside the prompt." in ran.out
+    assert "Nothing found outside the prompt." in ran.out
     for told in ("Nothing to compact", "Invalid share: much", "There is no compaction to undo.", "no such message"):
         assert told in ran.err
     assert "error: Unknown command: /dance" in ran.err

@@ -32,6 +32,7 @@ _STAMP = re.compile(r"20\d\d/\d\d/\d\d \d\d:\d\d:\d\d")
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)")
 # What depends on the machine and on the moment, by its name.
 _PASSING = {"build": 0.002, "first": 0.4, "total": 1.2, "seconds": 1.2, "created": 1_794_996_000}
+_PHASES = {"plan": 0.0004, "read": 0.0003, "render": 0.0006, "store": 0.0002}
 _AT, _DAY, _EPOCH = "2026-11-15T10:00:00Z", "2026-11-15", 1_794_996_000
 Body = dict[str, Any]
 
@@ -243,7 +244,8 @@ def _calm(value: object) -> Any:  # noqa: ANN401 - any JSON
         calm = {name: _calm(one) for name, one in value.items()}
         passing = {name: still for name, still in _PASSING.items() if isinstance(calm.get(name), float)}
         times = {name: _EPOCH for name in ("created", "created_at") if isinstance(calm.get(name), int)}
-        return {**calm, **passing, **{name: at for name, at in times.items() if calm[name]}}
+        phases = {"phases": _PHASES} if "phases" in calm else {}
+        return {**calm, **passing, **phases, **{name: at for name, at in times.items() if calm[name]}}
     return [_calm(one) for one in value] if isinstance(value, list) else value
 
 

@@ -225,7 +225,9 @@ def test_foreign_thinking_is_omitted_and_listed() -> None:
 
 
 def test_provider_reply_survives_chat_client() -> None:
-    native = ProviderReply(format="gemini", json='[{"thought_signature":"t"}]')
+    native = ProviderReply(
+        format="gemini", json='[{"function_call":{"name":"tide","args":{}},"thought_signature":"t"}]'
+    )
     script = ScriptedProvider(
         ScriptedReply(calls=(ToolCall(id="c1", name="tide", arguments="{}"),), provider_reply=native), "At noon."
     )
