@@ -60,7 +60,8 @@ def test_thousand_turns_open_and_scroll_without_a_long_task(server: RunningServe
 
 
 def test_picture_of_three_hundred_turns_is_drawn_in_little_script(server: RunningServer, tabs: Tabs) -> None:
-    turns = [f"**user**: Question {number}?\n\n**ai**: {ANSWER.format(number)}\n" for number in range(300)]
+    # Other words than the thousand turns: those are a continuation of their own first three hundred.
+    turns = [f"**user**: Plan {number}?\n\n**ai**: {ANSWER.format(number)}\n" for number in range(300)]
     made = server.client.post("/v1/conversations/import", json={"archive": "\n".join(turns)}).json()["conversation"]
     strata = server.client.get(f"/v1/conversations/{made}/strata").json()["turns"]
     assert len(strata) == 300

@@ -95,6 +95,13 @@ def test_part_shows_its_exact_text_and_the_reason(server: RunningServer, garden:
     expect(detail.locator("pre")).to_contain_text("<path>plan.md</path>")
     expect(detail.locator("pre")).to_contain_text("Sow 14 rows of beans there.")
     expect(detail).to_contain_text("Why it is there.")
+    # As when another tab has changed the chat.
+    tell = "key => new BroadcastChannel('lamella').postMessage({ kind: 'conversation', key })"
+    with page.expect_response(re.compile("/strata")) as read_again:
+        page.evaluate(tell, garden)
+    read_again.value.finished()
+    expect(page.get_by_role("heading", name="What the model was sent")).to_be_visible()
+    expect(detail.locator("pre")).to_contain_text("Sow 14 rows of beans there.")
     page.get_by_role("button", name="your question").click()
     expect(page.get_by_role("region", name="Part: your question").locator("pre")).to_have_text("Is that all?")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import FilePayload, expect
+from playwright.sync_api import FilePayload, Route, expect
 from tests.browser.conftest import StartServer, Tabs
 from tests.browser.test_chat import EchoProvider, ask
 from tests.server.running import RunningServer, running
@@ -91,9 +91,14 @@ def test_compaction_is_planned_committed_and_undone(start: StartServer, tabs: Ta
     key = server.begin("compacted")
     for number in range(5):
         server.ask(key, f"Question {number}?")
-    page = tabs.open(f"{server.url}/#/c/{key}/compaction", phone=phone)
+    page = tabs.open("about:blank", phone=phone)
+    # The size of the prompt comes late, after the plan was asked for.
+    held: list[Route] = []
+    page.route("**/preview", lambda route: held.append(route))
+    page.goto(f"{server.url}/#/c/{key}/compaction")
     expect(page.get_by_text("This chat was not compacted")).to_be_visible()
     page.get_by_role("button", name="Plan it").click()
+    page.unroute("**/preview")
     plan = page.get_by_role("region", name="The plan")
     expect(plan.get_by_text("Certificate: what the model can still get at")).to_be_visible()
     expect(plan.get_by_role("row", name="Earlier talk")).to_be_visible()

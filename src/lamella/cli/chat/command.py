@@ -15,6 +15,7 @@ from lamella.cli.chat.output import JsonOutput, Output, PlainOutput
 from lamella.cli.chat.session import ChatSession
 from lamella.cli.chat.setting_commands import parse_setting_options
 from lamella.cli.chat.slash import ExitChat, get_argument_completers, run_command
+from lamella.cli.interrupts import ignore_ctrl_c, ignore_interrupts, raise_on_interrupt
 from lamella.cli.mentions import get_active_note
 from lamella.cli.options import (
     ActiveNoteOption,
@@ -134,21 +135,25 @@ def _make_input(session: ChatSession, runner: asyncio.Runner) -> Input:
 
 
 def _run_chat_loop(session: ChatSession, source: Input, *, is_interactive: bool, can_redraw: bool) -> None:
-    while True:
-        try:
-            session.start_keep_alive()
-            line = source.read()
-            session.stop_keep_alive()
-            if line is None:
+    # Ctrl-C only counts while a line is read or handled. At any other moment, many in a row would end the chat.
+    with ignore_interrupts() if is_interactive else nullcontext():
+        while True:
+            try:
+                with raise_on_interrupt() if is_interactive else nullcontext():
+                    session.start_keep_alive()
+                    line = source.read()
+                    session.stop_keep_alive()
+                    if line is None:
+                        return
+                    _handle_line(session, line, can_redraw=can_redraw)
+            except ExitChat:
                 return
-            _handle_line(session, line, can_redraw=can_redraw)
-        except ExitChat:
-            return
-        except KeyboardInterrupt:
-            # Also one that comes just before or after what a command or an answer handles itself.
-            if not is_interactive:
-                raise
-            print_text("Press Ctrl-D or type /quit to leave.", err=True)
+            except KeyboardInterrupt:
+                # Also one that comes just before or after what a command or an answer handles itself.
+                if not is_interactive:
+                    raise
+                ignore_ctrl_c()
+                print_text("Press Ctrl-D or type /quit to leave.", err=True)
 
 
 def _handle_line(session: ChatSession, line: str, *, can_redraw: bool) -> None:

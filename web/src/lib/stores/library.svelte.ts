@@ -16,6 +16,7 @@ export class LibraryStore {
   busy = $state(0);
   error = $state.raw<ApiError | null>(null);
   private previews: AbortController | null = null;
+  private newest: Promise<void> = Promise.resolve();
   private changing: Promise<unknown> = Promise.resolve();
 
   constructor(readonly key: string) {}
@@ -76,13 +77,20 @@ export class LibraryStore {
   }
 
   /** Estimates the next request with this text. A newer call cancels an older one. */
-  async estimate(text: string): Promise<void> {
+  /** Resolves once the price of the newest text is known, also if that is not this one. */
+  estimate(text: string): Promise<void> {
+    this.newest = this.readPreview(text);
+    return this.newest;
+  }
+
+  private async readPreview(text: string): Promise<void> {
     this.previews?.abort();
     const current = (this.previews = new AbortController());
     try {
       this.preview = await sendJson<TurnPreviewJson>("POST", conversationPath(this.key, "/preview"), { text }, current.signal);
     } catch {
       // The price of what is typed is a convenience: without an answer the last one stays.
+      if (current.signal.aborted) await this.newest;
     }
   }
 }
