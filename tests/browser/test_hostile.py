@@ -108,13 +108,31 @@ def key(server: RunningServer) -> str:
     return made
 
 
+# Turns above may still get their heights, which moves a turn out of view again: true once it stays where it is.
+SETTLE = """
+([node]) => node !== undefined && new Promise((done) => {
+  node.scrollIntoView({ block: "center" });
+  let top = NaN, calm = 0;
+  const look = () => {
+    if (!node.isConnected) return done(false);
+    const now = node.getBoundingClientRect().top;
+    calm = now === top ? calm + 1 : 0;
+    top = now;
+    if (calm >= 10) done(true);
+    else requestAnimationFrame(look);
+  };
+  look();
+})
+"""
+
+
 def scroll_to(page: Page, text: str) -> None:
     """Scroll through the conversation until a turn with this text is drawn: only turns in view are."""
     view, turn = page.get_by_role("region", name="Conversation"), page.locator("article").filter(has_text=text)
     expect(page.locator("article").first).to_be_visible()
     view.evaluate("node => { node.dispatchEvent(new WheelEvent('wheel', { deltaY: -1 })); node.scrollTop = 0 }")
     for _ in range(500):
-        if turn.count():
+        if turn.evaluate_all(SETTLE):
             return
         view.evaluate(
             "node => new Promise((done) => { node.scrollTop += 400; requestAnimationFrame(() => setTimeout(done)) })"
