@@ -49,6 +49,10 @@ def test_thousand_turns_open_and_scroll_without_a_long_task(server: RunningServe
         expect(page.locator(".bubble").get_by_text(f"Question {TURNS - 1}?")).to_be_in_viewport()
         assert page.locator("article").count() < 60
         view = page.get_by_role("region", name="Conversation")
+        # The page follows the end until the reader moves away from it.
+        view.hover()
+        page.mouse.wheel(0, -200)
+        expect(page.get_by_role("button", name="To the end")).to_be_visible()
         for share in (0.75, 0.5, 0.25, 0.0):
             view.evaluate("(node, share) => { node.scrollTop = node.scrollHeight * share }", share)
         expect(page.locator(".bubble").get_by_text("Question 0?")).to_be_in_viewport()
