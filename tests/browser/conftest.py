@@ -70,7 +70,7 @@ class Tabs:
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and not any(one in message.text for one in self.expected):
-            self.problems.append(f"{message.type}: {message.text}")
+            self.problems.append(f"{message.type}: {message.text} {message.location['url']}")
 
     def check_width(self, page: Page) -> None:
         """Fail if the page can be scrolled sideways."""

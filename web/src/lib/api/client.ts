@@ -26,7 +26,47 @@ export function toApiError(error: unknown): ApiError {
   return new ApiError(0, "page", error instanceof Error ? error.message : String(error), "Reload the page.");
 }
 
+/** Paths that are deleted, or about to be. */
+const deleted = new Set<string>();
+const underWay = new Map<AbortController, string>();
+
+/** Deletes what is at a path. Requests below it are dropped: whoever waits for them goes with it. */
+export async function deletePath(path: string): Promise<void> {
+  deleted.add(path);
+  for (const [controller, other] of underWay) if (isDeleted(other)) controller.abort();
+  try {
+    await fetchOrThrow("DELETE", path, undefined);
+  } catch (error) {
+    deleted.delete(path);
+    throw error;
+  }
+}
+
+function isDeleted(path: string): boolean {
+  for (const one of deleted) if (path === one || path.startsWith(`${one}/`) || path.startsWith(`${one}?`)) return true;
+  return false;
+}
+
 async function send(method: string, path: string, body: unknown, init: RequestInit = {}): Promise<Response> {
+  if (isDeleted(path)) return never();
+  const controller = new AbortController();
+  const signal = init.signal ? AbortSignal.any([init.signal, controller.signal]) : controller.signal;
+  underWay.set(controller, path);
+  try {
+    return await fetchOrThrow(method, path, body, { ...init, signal });
+  } catch (error) {
+    if (!controller.signal.aborted) throw error;
+  } finally {
+    underWay.delete(controller);
+  }
+  return never();
+}
+
+function never(): Promise<never> {
+  return new Promise(() => {});
+}
+
+async function fetchOrThrow(method: string, path: string, body: unknown, init: RequestInit = {}): Promise<Response> {
   const headers: Record<string, string> = {};
   let content: BodyInit | undefined;
   if (body instanceof FormData) content = body;

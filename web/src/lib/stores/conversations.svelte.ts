@@ -1,5 +1,5 @@
 // The list of conversations, and the search in what was said.
-import { ApiError, conversationPath, getJson, sendJson, toApiError } from "../api/client";
+import { ApiError, conversationPath, deletePath, getJson, sendJson, toApiError } from "../api/client";
 import type { ConversationListJson, ConversationSummaryJson, CreatedConversationJson, MessageHitJson, MessageHitListJson } from "../api/types";
 import { broadcast } from "./sync.svelte";
 
@@ -52,7 +52,7 @@ class ConversationsStore {
   }
 
   async erase(key: string): Promise<void> {
-    await sendJson("DELETE", conversationPath(key));
+    await deletePath(conversationPath(key));
     await this.load();
     broadcast({ kind: "list" });
   }
