@@ -1,10 +1,13 @@
 """A chat that is reopened before every step sends the same and reports the same prefix changes."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from tests.unit.conversation.backends import make_chat
 
+import lamella
 from lamella import Note, ToolOutput, Turn
 from lamella.conversation.conversation import Conversation
 from lamella.core.messages import ModelReply, StopReason, ToolCall
@@ -125,3 +128,29 @@ def test_shrunk_question_is_last_request_after_reopen(layout: str) -> None:
     assert again.compaction is not None
     assert now.messages[: len(again.messages)] == again.messages
     assert now.prefix_change.cause == "none"
+
+
+@pytest.mark.parametrize("reopens", [False, True])
+def test_edit_is_predicted_to_read_what_a_request_before_the_last_one_cached(tmp_path: Path, *, reopens: bool) -> None:
+    url = f"sqlite:///{tmp_path / 'chats.db'}"
+    long = Note(path="long.md", text="# Tides\n\n" + "The water rises twice a day. " * 400)
+    at = datetime(2026, 11, 17, 12, tzinfo=UTC)
+    engine = lamella.open(url)
+    chat = engine.chat("tides", model="openai:gpt-5", layout="library")
+    chat.ask("When is high tide?", attach=[long], at=at)
+    chat.reply("At noon.", at=at)
+    second = chat.ask("And low tide?", at=at + timedelta(minutes=1))
+    chat.reply("At six.", at=at)
+    if reopens:
+        engine.close()
+        engine = lamella.open(url)
+        chat = engine.chat("tides")
+    edited = chat.edit("turn:1", "When is it low?", at=at + timedelta(minutes=2))
+    assert second.cache is not None
+    assert edited.cache is not None
+    assert second.cache.read == 0, "the library is new in this request"
+    assert edited.cache.read > 0.9 * edited.tokens.total, "the first request began with the same note"
+    late = chat.preview("And now?", at=at + timedelta(days=2)).cache
+    assert late is not None
+    assert late.read == 0
+    engine.close()

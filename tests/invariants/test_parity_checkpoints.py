@@ -10,7 +10,7 @@ from tests.checkpoints import list_checkpoints
 from tests.invariants.compacting import EAGER, ScriptedTurn, TightLasting, tight_stored_conversations
 from tests.invariants.moves import Kept, stored_conversation_plans
 from tests.invariants.reopened_prompts import NAME
-from tests.invariants.test_reopened_conversations import check_same
+from tests.invariants.test_reopened_conversations import check_same, check_same_ledger
 
 from lamella import Turn
 from lamella.clocks import SystemClock
@@ -120,6 +120,7 @@ def check_turns(ones: list[Turn | str], others: list[Turn | str]) -> None:
     for one, other in zip(ones, others, strict=True):
         if isinstance(one, Turn) and isinstance(other, Turn):
             check_same(one, other)
+            check_same_ledger(one, other)
         else:
             assert one == other
 

@@ -80,12 +80,14 @@ class Adapters(Struct, frozen=True, kw_only=True):
 class LastSentTurn(Struct, frozen=True, kw_only=True):
     """Known facts about the turn that was sent last.
 
+    ``asked_at`` is the time of the last question of the branch, ``sent_at`` that of the last request on any branch.
     ``response_id`` is the provider's id of its reply. ``pause_seconds`` is the number of seconds between the turn
     before and this one, if this one still awaits its reply. ``keep_alive_times`` are the times at which it was sent
     again only to keep its cache entry.
     """
 
     asked_at: datetime | None = None
+    sent_at: datetime | None = None
     response_id: str | None = None
     pause_seconds: float | None = None
     fingerprint: RequestFingerprint | None = None

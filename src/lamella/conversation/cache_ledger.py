@@ -31,7 +31,7 @@ from lamella.core.ledger.entry import (
     to_cache_request,
     with_compared_caches,
 )
-from lamella.core.log.call import ModelCall
+from lamella.core.log.call import ModelCall, PrefixChangeCause
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import (
     BreakpointMode,
@@ -180,6 +180,10 @@ def _format_log_value(value: object) -> str:
 
 # Returns a request that was sent earlier, or None.
 FindPrompt = Callable[[], Prompt | None]
+# Returns the last requests that were sent, on all branches, oldest first, each with the time at which it was sent.
+ListSentRequests = Callable[[], Iterable[tuple[Envelope, datetime | None]]]
+# With these causes, the last request serves as much as any earlier one, or there is none.
+_CAUSES_SERVED_BY_LAST = frozenset({PrefixChangeCause.NONE, PrefixChangeCause.FIRST_TURN})
 
 
 class UsageTracker:
@@ -200,6 +204,8 @@ class UsageTracker:
         self._resend_pause_seconds: float | None = None
         self._last_response_id: str | None = None
         self._find_uncompacted: FindPrompt = lambda: None
+        # None if the ledger has every request that a cache may still serve.
+        self._list_sent: ListSentRequests | None = None
         # The model calls made for the current turn.
         self._calls: tuple[ModelCall, ...] = ()
         # When the last request was sent again only to keep its cache entry.
@@ -258,13 +264,20 @@ class UsageTracker:
         return replace(marked, prefix_unchanged=True) if stays else marked
 
     def resume_after_request(
-        self, last_prompt: Prompt | None, sent: LastSentTurn, *, budget: TokenBudget, find_uncompacted: FindPrompt
+        self,
+        last_prompt: Prompt | None,
+        sent: LastSentTurn,
+        *,
+        budget: TokenBudget,
+        find_uncompacted: FindPrompt,
+        list_sent: ListSentRequests,
     ) -> None:
         """Continue after the request that was sent last.
 
         If another renderer version sent it and its bytes would differ today, no cache entry matches what is rendered
         now. ``find_uncompacted`` returns the last request as it would have been without any compaction, or None if
-        there was none.
+        there was none. ``list_sent`` is called at most once, when a request does not extend the last one: a cache may
+        then serve an older one.
         """
         self._find_uncompacted = find_uncompacted
         self._asked_at, self._last_response_id, self._pause_seconds = (
@@ -282,7 +295,7 @@ class UsageTracker:
         ):
             self._cache_ledger = CacheLedger(last_prompt=replace(last_prompt, renderer_version=fingerprint.renderer))
             return
-        request = to_cache_request(last_prompt, at=sent.asked_at)
+        request = to_cache_request(last_prompt, at=sent.sent_at)
         self._cache_ledger = CacheLedger(
             last_request=request,
             last_prompt=last_prompt,
@@ -290,6 +303,7 @@ class UsageTracker:
         )
         for at in sent.keep_alive_times:
             self.record_keep_alive(at)
+        self._list_sent = list_sent
 
     def build_ledger_entry(self, envelope: Envelope, *, at: datetime | None) -> tuple[LedgerEntry, CacheLedger]:
         """Return the ledger entry for a request, and the ledger after it.
@@ -298,9 +312,29 @@ class UsageTracker:
         """
         prompt = envelope.prompt
         if self._keeps_ledger:
-            return record_turn(self._cache_ledger, envelope, pricing=self.get_pricing(prompt.model), at=at)
+            pricing = self.get_pricing(prompt.model)
+            entry, ledger = record_turn(self._cache_ledger, envelope, pricing=pricing, at=at)
+            if self._list_sent is None or entry.prefix.prefix_change.cause in _CAUSES_SERVED_BY_LAST:
+                return entry, ledger
+            self._load_sent_requests()
+            return record_turn(self._cache_ledger, envelope, pricing=pricing, at=at)
         entry = LedgerEntry(prefix=make_prefix_report(self._cache_ledger.last_prompt, prompt))
         return entry, replace(self._cache_ledger, last_prompt=prompt, last_request=to_cache_request(prompt, at=at))
+
+    def _load_sent_requests(self) -> None:
+        """Rebuild the ledger from all requests of the log that a cache may still serve."""
+        list_sent, self._list_sent = self._list_sent, None
+        known, ledger = self._cache_ledger, CacheLedger()
+        for envelope, at in () if list_sent is None else list_sent():
+            _, ledger = record_turn(ledger, envelope, pricing=self.get_pricing(envelope.prompt.model), at=at)
+        if ledger.last_prompt is None or known.last_prompt is None:
+            return
+        if ledger.last_prompt.messages != known.last_prompt.messages:
+            return
+        self._cache_ledger = replace(ledger, last_prompt=known.last_prompt)
+        keep_alive_times, self._keep_alive_times = self._keep_alive_times, ()
+        for at in keep_alive_times:
+            self.record_keep_alive(at)
 
     def get_pricing(self, model: str | None) -> Pricing:
         """Return the prices of a model; each model is looked up once."""
@@ -408,8 +442,8 @@ class UsageTracker:
         self, envelope: Envelope, *, number: int, receipt: CompactionReceipt | None, at: datetime | None
     ) -> BuiltTurn:
         """Return a turn that is not asked yet as it would be built; nothing is recorded."""
+        entry, ledger = self.build_ledger_entry(envelope, at=at)
         ahead = copy(self)
-        entry, ledger = ahead.build_ledger_entry(envelope, at=at)
         ahead.start_turn(ledger, at=at)
         return ahead.build_turn(envelope, entry, number=number, receipt=receipt)
 

@@ -81,7 +81,7 @@ from lamella.conversation.recall import (
 from lamella.conversation.rules import get_rule, list_rules, validate_rule
 from lamella.conversation.runner_context import Runner, RunnerContext, RunRequest, get_runner, start_run
 from lamella.conversation.runs import PositionedEvent, StreamPosition, replay_turn_events
-from lamella.conversation.sent_turns import load_sent_turns
+from lamella.conversation.sent_turns import list_last_requests, load_sent_turns
 from lamella.conversation.settings import SettingsOverrides
 from lamella.conversation.stages import (
     build_progress,
@@ -162,7 +162,7 @@ from lamella.core.log.turn import (
 )
 from lamella.core.log.turn_records import TurnRecord, message_ids
 from lamella.core.messages import ModelReply, ModelRequest, ToolCall, ToolOutput
-from lamella.core.prompt.envelope import make_envelope, make_request
+from lamella.core.prompt.envelope import Envelope, make_envelope, make_request
 from lamella.core.prompt.prefix_change import detect_prefix_change
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import PromptState
@@ -1807,7 +1807,10 @@ class Conversation:
             else None
         )
         builder.resume_after_request(
-            before, sent=last_sent_turn(records, self._log), find_uncompacted=self._last_prompt_uncompacted
+            before,
+            sent=last_sent_turn(records, self._log),
+            find_uncompacted=self._last_prompt_uncompacted,
+            list_sent=self._list_sent_requests,
         )
         return builder
 
@@ -1817,6 +1820,10 @@ class Conversation:
         return self._build_from_log(
             records, self._log.active_compactions(records, as_of_event=self._log.last_sent[1])
         ).last_prompt
+
+    def _list_sent_requests(self) -> Sequence[tuple[Envelope, datetime | None]]:
+        """Return the last requests that were sent, on any branch, with their times."""
+        return list_last_requests(self._backend, self.id, events=self._log.version)
 
     def _last_prompt_uncompacted(self) -> Prompt | None:
         """Return the last request as if nothing had ever been compacted; None if nothing was."""

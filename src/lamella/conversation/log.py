@@ -76,6 +76,7 @@ def last_sent_turn(records: Sequence[TurnRecord], log: EventLog) -> LastSentTurn
     question = None if asked is None else asked.question
     return LastSentTurn(
         asked_at=parse_message_time(records[-1].message) if records else None,
+        sent_at=None if asked is None else parse_message_time(asked),
         response_id=_last_response_id(records),
         pause_seconds=_last_pause(records),
         fingerprint=None if question is None else question.imprint,

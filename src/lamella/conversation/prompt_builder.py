@@ -6,7 +6,7 @@ from datetime import datetime
 
 from lamella.clocks import measure_phase
 from lamella.conversation.adapters import AbandonedTurn, Adapters, LastSentTurn
-from lamella.conversation.cache_ledger import FindPrompt, UsageTracker
+from lamella.conversation.cache_ledger import FindPrompt, ListSentRequests, UsageTracker
 from lamella.conversation.compaction import (
     WHOLE_CONVERSATION,
     CompactionProposal,
@@ -106,7 +106,12 @@ class PromptBuilder:
             self._state = advance(self._state_before_pending, turn, place, tokenizer=tokenizer)
 
     def resume_after_request(
-        self, last_prompt: Prompt | None, *, sent: LastSentTurn, find_uncompacted: FindPrompt
+        self,
+        last_prompt: Prompt | None,
+        *,
+        sent: LastSentTurn,
+        find_uncompacted: FindPrompt,
+        list_sent: ListSentRequests,
     ) -> None:
         """Continue after the request that was sent last: ``last_prompt``, or the last request of this branch."""
         self.usage_tracker.resume_after_request(
@@ -114,6 +119,7 @@ class PromptBuilder:
             sent,
             budget=self._prompt_settings.budget,
             find_uncompacted=find_uncompacted,
+            list_sent=list_sent,
         )
 
     def mark_undone(self) -> None:

@@ -7,6 +7,7 @@ with the hashes that were stored when the request was sent. ``load_sent_turns`` 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from lamella.conversation.backend import Backend, ConversationSettings
@@ -19,6 +20,7 @@ from lamella.conversation.token_counts import TokenCountCache
 from lamella.conversation.turn import BuiltTurn, RequestCheck, RequestStatus
 from lamella.core.log.branch import (
     branch_content_hashes,
+    parse_event_time,
     parse_message_time,
     placeholder_text_hashes,
     read_model_calls,
@@ -45,6 +47,8 @@ from lamella.errors import InvalidOperationError
 from lamella.ports import StoreProblem
 
 _MAX_SHOWN_NAMES = 3
+# How many of the last requests a cache may still serve. It is rare that an older one serves more than these.
+_MAX_LAST_REQUESTS = 32
 # How many turns before the first one that is wanted are derived, so that a cache knows their requests.
 _PRECEDING_TURNS = 3
 
@@ -463,6 +467,35 @@ def _list_sent_versions(timeline: _RequestTimeline, question: str, *, start: int
     opened = [at for at in timeline.opened_versions.get(question, ()) if start < at <= end]
     start = opened[-1] if opened else start
     return sorted({start, end, *(at for at in timeline.sent_versions.get(question, ()) if start < at <= end)})
+
+
+def list_last_requests(
+    backend: Backend, conversation_key: str, *, events: int
+) -> Sequence[tuple[Envelope, datetime | None]]:
+    """Return the last requests that were sent, on any branch, oldest first, each with its time.
+
+    Only the first ``events`` events count. Requests that another renderer wrote are left out, since they cannot be
+    derived.
+    """
+    records = backend.store.load(conversation_key)[:events]
+    timeline = _RequestTimeline(conversation_key, records)
+    renderers = {
+        number: None if event.imprint is None else event.imprint.renderer
+        for found in timeline.question_events.values()
+        for number, event in found
+    }
+    sent = sorted((version, question) for question, found in timeline.sent_versions.items() for version in found)
+    deriver = _RequestDeriver(backend, conversation_key, records)
+    requests: list[tuple[Envelope, datetime | None]] = []
+    for version, question in sent[-_MAX_LAST_REQUESTS:]:
+        asked = max(number for number, _ in timeline.question_events[question] if number < version)
+        if renderers[asked] != RENDERER_VERSION:
+            continue
+        envelope = deriver.derive(question, version).envelope
+        # Until all tools of a round have run, nothing is sent.
+        if not requests or requests[-1][0].messages != envelope.messages:
+            requests.append((envelope, parse_event_time(records[version - 1])))
+    return requests
 
 
 # Verification.

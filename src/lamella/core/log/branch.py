@@ -297,10 +297,19 @@ def validate_node(node: MessageNode) -> None:
 
 def parse_message_time(node: MessageNode) -> datetime | None:
     """Return the time of a message, or None if it was not recorded."""
+    return _parse_time(node.at, f"The time of the message {node.id}")
+
+
+def parse_event_time(record: EventRecord) -> datetime | None:
+    """Return the time of an event, or None if it was not recorded."""
+    return _parse_time(record.at, "The time of an event")
+
+
+def _parse_time(at: str, what: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(node.at) if node.at else None
+        return datetime.fromisoformat(at) if at else None
     except ValueError as error:
-        raise damaged_record_error(f"The time of the message {node.id}", error) from error
+        raise damaged_record_error(what, error) from error
 
 
 def _exclude_erased(erased: tuple[str, ...], contents: ContentsByHash) -> ContentsByHash:

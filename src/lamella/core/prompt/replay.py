@@ -10,7 +10,7 @@ does anything unusual is advanced normally. Property tests check that both ways 
 from collections.abc import Mapping, Sequence, Set
 
 from lamella.core.artifacts.kinds import goes_to_library
-from lamella.core.artifacts.model import Artifact
+from lamella.core.artifacts.model import Artifact, ArtifactKind
 from lamella.core.budget import Tokenizer
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep, CompactionStepName
 from lamella.core.log.turn import (
@@ -186,6 +186,8 @@ def _changes_only_history_and_library(state: PromptState, turn: Turn) -> bool:
     sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
     sets |= turn.pinned is not None or turn.rules is not None
     sets |= turn.turn_settings.attachments is _STICKY and bool(turn.attached or state.unlisted_attachments)
+    # A line names such an image once the question is sent without it; only ``advance`` makes these lines.
+    sets |= turn.names_images and any(one.kind is ArtifactKind.IMAGE for one in turn.attached)
     return (
         not brings
         and not sets

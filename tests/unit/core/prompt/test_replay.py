@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.core.compaction.stories import IN_PLACE, LIBRARY, QUARTERS, note, result
 
+from lamella.core.artifacts.kinds import make_image_artifact, make_image_data
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep, CompactionStepName
 from lamella.core.log.turn import (
@@ -33,6 +34,7 @@ from lamella.core.values import replace
 NEW = PromptState(conversation="chat", tokenizer_name=QUARTERS.name)
 CALL = ToolCall(id="c", name="search", arguments="{}")
 ROUND = ToolRound(text="Looking.", calls=(CALL,), outputs=(ToolOutput(call="c", output="found"),))
+PICTURE = make_image_artifact(make_image_data(b"png", media_type="image/png", width=5, height=5), title="dot")
 BOTH = pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in_place"])
 
 
@@ -60,6 +62,7 @@ def texts(state: PromptState) -> list[str]:
         Turn(text="odd", reply="yes", system=SystemParts(base="Be brief.")),
         Turn(text="odd", reply="yes", history_rewrite=HistoryRewrite.BRANCH),
         Turn(text="odd", reply="yes", rounds=(ROUND,)),
+        Turn(text="odd", reply="yes", attached=(PICTURE,), names_images=True),
         Turn(text="odd"),
     ],
 )
