@@ -154,3 +154,27 @@ def test_edit_is_predicted_to_read_what_a_request_before_the_last_one_cached(tmp
     assert late is not None
     assert late.read == 0
     engine.close()
+
+
+def test_perfect_cache_knows_texts_that_were_sent_before_reopening(tmp_path: Path) -> None:
+    long = Note(path="long.md", text="# Tides\n\n" + "The water rises twice a day. " * 400)
+    at = datetime(2026, 11, 17, 12, tzinfo=UTC)
+    costs = []
+    for reopens in (False, True):
+        url = f"sqlite:///{tmp_path / f'{reopens}.db'}"
+        engine = lamella.open(url)
+        chat = engine.chat("tides", model="openai:gpt-5", layout="library")
+        chat.ask("When is high tide?", attach=[long], at=at)
+        chat.reply("At noon.", at=at)
+        chat.ask("And low tide?", drop=["long.md"], at=at + timedelta(minutes=1))
+        chat.reply("At six.", at=at)
+        if reopens:
+            engine.close()
+            engine = lamella.open(url)
+            chat = engine.chat("tides")
+        turn = chat.ask("Once more.", attach=[long], at=at + timedelta(minutes=2))
+        assert turn.cost is not None
+        costs.append((turn.cost.amount, turn.cost.naive, turn.cost.limit))
+        engine.close()
+    assert costs[0] == costs[1]
+    assert costs[1][2] < costs[1][0] / 2, "the note was sent before"

@@ -34,9 +34,9 @@ def check_same_ledger(one: Turn, other: Turn) -> None:
     assert one.tokens == other.tokens
     assert one.envelope.epoch == other.envelope.epoch
     assert one.cache == other.cache
-    assert (one.cost and one.cost.amount) == (other.cost and other.cost.amount)
-    if one.prefix_change.cause in ("first_turn", "none"):
-        assert (one.cost and one.cost.naive) == (other.cost and other.cost.naive)
+    assert (one.cost and (one.cost.amount, one.cost.naive, one.cost.limit)) == (
+        other.cost and (other.cost.amount, other.cost.naive, other.cost.limit)
+    ), one.prefix_change.cause
 
 
 def with_loaded_texts(envelope: Envelope) -> Envelope:

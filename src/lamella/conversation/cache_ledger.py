@@ -182,7 +182,7 @@ def _format_log_value(value: object) -> str:
 FindPrompt = Callable[[], Prompt | None]
 # Returns the last requests that were sent, on all branches, oldest first, each with the time at which it was sent.
 ListSentRequests = Callable[[], Iterable[tuple[Envelope, datetime | None]]]
-# With these causes, the last request serves as much as any earlier one, or there is none.
+# With these causes, no earlier request serves more than the last one.
 _CAUSES_SERVED_BY_LAST = frozenset({PrefixChangeCause.NONE, PrefixChangeCause.FIRST_TURN})
 
 
@@ -276,8 +276,8 @@ class UsageTracker:
 
         If another renderer version sent it and its bytes would differ today, no cache entry matches what is rendered
         now. ``find_uncompacted`` returns the last request as it would have been without any compaction, or None if
-        there was none. ``list_sent`` is called at most once, when a request does not extend the last one: a cache may
-        then serve an older one.
+        there was none. ``list_sent`` is called at most once, when a request does not extend the last one or attaches
+        something: a cache may then serve an older one, and the text may have been sent before.
         """
         self._find_uncompacted = find_uncompacted
         self._asked_at, self._last_response_id, self._pause_seconds = (
@@ -314,7 +314,8 @@ class UsageTracker:
         if self._keeps_ledger:
             pricing = self.get_pricing(prompt.model)
             entry, ledger = record_turn(self._cache_ledger, envelope, pricing=pricing, at=at)
-            if self._list_sent is None or entry.prefix.prefix_change.cause in _CAUSES_SERVED_BY_LAST:
+            is_known = entry.prefix.prefix_change.cause in _CAUSES_SERVED_BY_LAST and not prompt.attached
+            if self._list_sent is None or is_known:
                 return entry, ledger
             self._load_sent_requests()
             return record_turn(self._cache_ledger, envelope, pricing=pricing, at=at)

@@ -49,6 +49,7 @@ from lamella.ports import StoreProblem
 _MAX_SHOWN_NAMES = 3
 # How many of the last requests a cache may still serve. It is rare that an older one serves more than these.
 _MAX_LAST_REQUESTS = 32
+_SENDING_KINDS = frozenset({EventKind.MESSAGE, EventKind.EDIT, EventKind.RESULTS, EventKind.COMPACTION})
 # How many turns before the first one that is wanted are derived, so that a cache knows their requests.
 _PRECEDING_TURNS = 3
 
@@ -469,6 +470,11 @@ def _list_sent_versions(timeline: _RequestTimeline, question: str, *, start: int
     return sorted({start, end, *(at for at in timeline.sent_versions.get(question, ()) if start < at <= end)})
 
 
+def _is_compaction_of_open_question(record: EventRecord) -> bool:
+    event = decode_event(record) if record.kind is EventKind.COMPACTION else None
+    return isinstance(event, CompactionEvent) and bool(event.before)
+
+
 def list_last_requests(
     backend: Backend, conversation_key: str, *, events: int
 ) -> Sequence[tuple[Envelope, datetime | None]]:
@@ -478,23 +484,23 @@ def list_last_requests(
     derived.
     """
     records = backend.store.load(conversation_key)[:events]
-    timeline = _RequestTimeline(conversation_key, records)
-    renderers = {
-        number: None if event.imprint is None else event.imprint.renderer
-        for found in timeline.question_events.values()
-        for number, event in found
-    }
-    sent = sorted((version, question) for question, found in timeline.sent_versions.items() for version in found)
+    sent = [number for number, record in enumerate(records) if record.kind in _SENDING_KINDS]
+    # The request right before a compaction of an open question did not fit, or is replaced by the next one.
+    replaced = {number - 1 for number in sent if _is_compaction_of_open_question(records[number])}
     deriver = _RequestDeriver(backend, conversation_key, records)
     requests: list[tuple[Envelope, datetime | None]] = []
-    for version, question in sent[-_MAX_LAST_REQUESTS:]:
-        asked = max(number for number, _ in timeline.question_events[question] if number < version)
-        if renderers[asked] != RENDERER_VERSION:
+    for number in [one for one in sent if one not in replaced][-_MAX_LAST_REQUESTS:]:
+        log = deriver.log_at(number + 1)
+        question, is_sent = log.last_sent
+        if is_sent != number:
             continue
-        envelope = deriver.derive(question, version).envelope
+        asked = log.nodes[question].question
+        if asked is None or asked.imprint is None or asked.imprint.renderer != RENDERER_VERSION:
+            continue
+        envelope = deriver.derive(question, number + 1).envelope
         # Until all tools of a round have run, nothing is sent.
         if not requests or requests[-1][0].messages != envelope.messages:
-            requests.append((envelope, parse_event_time(records[version - 1])))
+            requests.append((envelope, parse_event_time(records[number])))
     return requests
 
 
