@@ -70,3 +70,22 @@ def test_recall_is_not_offered_with_caller_tools_or_withdrawn_tools() -> None:
     send(chat, "Did it fail?", tools=[Tool(name="ask_operator", description="Asks the operator.")])
     send(chat, "Did it?", tools=[])
     assert offered(speaker) == [[], ["ask_operator"], []]
+
+
+def test_preview_has_recall_like_the_request_that_is_sent() -> None:
+    speaker = Speaker("Read.", "Pump 7.", "Yes.")
+    chat = open_chat(speaker, layout="library")
+    send(chat, "Read this.", results=[LOG])
+    for question in ("Which pump failed?", "Really?"):
+        previewed = chat.preview(question)
+        send(chat, question)
+        sent = chat.turns()[-1].message.id
+        assert [tool.name for tool in previewed.envelope.prompt.tools] == ["recall"]
+        assert previewed.messages == next(turn for turn in chat.replay() if turn.envelope.message_id == sent).messages
+    assert chat.preview("And now?", tools=[]).envelope.prompt.tools == ()
+
+
+def test_question_that_the_program_sends_itself_gets_no_recall() -> None:
+    chat = open_chat(Speaker("Read."), layout="library")
+    send(chat, "Read this.", results=[LOG])
+    assert chat.ask("Which pump failed?").envelope.prompt.tools == ()

@@ -146,8 +146,8 @@ class TurnFitter:
 
     def preview_fit(
         self, state: PromptState, turn: Turn, settings: PromptSettings, *, path: Sequence[str]
-    ) -> tuple[CompactionReceipt | None, PromptState]:
-        """Return the compaction that ``fit`` would make without asking for summaries, and the resulting state.
+    ) -> tuple[Turn, PromptState]:
+        """Return the turn that ``fit`` would return without asking for summaries, and the resulting state.
 
         The state is returned even if the request would be too large to send. A turn without text is not fitted at all.
         """
@@ -156,7 +156,7 @@ class TurnFitter:
             fitted, opened = replace(fitted, warnings=(*fitted.warnings, _NO_PREVIEW_SUMMARY_WARNING)), None
         if opened is None:
             opened = advance(state, fitted, settings.plan_layout, tokenizer=settings.tokenizer)
-        return next(reversed(fitted.receipts), None), opened
+        return fitted, opened
 
     def plan_compaction(
         self,

@@ -79,7 +79,14 @@ from lamella.conversation.recall import (
     max_answer_chars,
 )
 from lamella.conversation.rules import get_rule, list_rules, validate_rule
-from lamella.conversation.runner_context import Runner, RunnerContext, RunRequest, get_runner, start_run
+from lamella.conversation.runner_context import (
+    Runner,
+    RunnerContext,
+    RunRequest,
+    get_runner,
+    start_run,
+    with_offer_of,
+)
 from lamella.conversation.runs import PositionedEvent, StreamPosition, replay_turn_events
 from lamella.conversation.sent_turns import list_last_requests, load_sent_turns
 from lamella.conversation.settings import SettingsOverrides
@@ -404,8 +411,9 @@ class Conversation:
         verbatim: bool = False,
         at: datetime | None = None,
     ) -> BuiltTurn:
-        """Return what ``ask`` would return, with tokens, cache and cost; nothing changes.
+        """Return what ``send`` would send, with tokens, cache and cost; nothing changes.
 
+        ``ask`` returns the same, but never adds the recall tool: whoever sends the turn would have to run its calls.
         No summary model is called, so a turn that needs a summary may differ.
         """
         turn_request = (
@@ -427,8 +435,17 @@ class Conversation:
             )
         )
         return self._next_prompt_builder().preview(
-            self._with_pending_and_overrides(turn_request), at=check_time(at), rewritten=self._log.history_rewrite
+            self._with_pending_and_overrides(self._with_recall_offer(turn_request)),
+            at=check_time(at),
+            rewritten=self._log.history_rewrite,
         )
+
+    def _with_recall_offer(self, turn_request: TurnRequest) -> TurnRequest:
+        """Return the turn request with the recall tool if ``send`` would offer it to the model of this turn."""
+        model = None if self._pool is None else self._find_model(turn_request)
+        if model is None or not self._runner_context.supports_tools(model):
+            return turn_request
+        return with_offer_of(self.recall_tool, turn_request, toolset=self._toolset)
 
     def _build_turn_request(
         self,
@@ -590,13 +607,15 @@ class Conversation:
 
         Raises ``InvalidOperationError`` if no model is set.
         """
-        overrides = self._next_overrides()
-        named = turn_request.model or self._changed_model() or overrides.model
-        current = last_model(self._log.branch_records()) if self._builder is None else self._builder.model
-        model = named or current or self._resolved_settings.model
+        model = self._find_model(turn_request)
         if model is None:
             raise no_model_error()
         return model
+
+    def _find_model(self, turn_request: TurnRequest) -> str | None:
+        named = turn_request.model or self._changed_model() or self._next_overrides().model
+        current = last_model(self._log.branch_records()) if self._builder is None else self._builder.model
+        return named or current or self._resolved_settings.model
 
     # Send.
 

@@ -474,7 +474,11 @@ class PromptBuilder:
         """Return the turn that ``ask`` would build without fetching summaries. Nothing changes."""
         check_time_zone(at)
         settled, turn, settings = self._prepare(turn_request, self._state_without_reply(), at=at, rewritten=rewritten)
-        receipt, opened = self._fitter.preview_fit(settled, turn, settings, path=self._history.message_ids)
+        turn, opened = self._fitter.preview_fit(settled, turn, settings, path=self._history.message_ids)
+        if turn_request.recall_offer is not None:
+            turn, opened = self._with_recall_tool(turn_request.recall_offer, settled, turn, opened, settings)
+        turn, opened = self._clear_unused_results(settled, turn, opened, settings)
+        receipt = next(reversed(turn.receipts), None)
         envelope = make_envelope(pending_prompt(opened), settings.budget)
         if turn_request.deferred_system and (
             receipt is not None or self.usage_tracker.allows_system_change(envelope.prompt)

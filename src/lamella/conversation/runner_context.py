@@ -123,15 +123,29 @@ def with_recall_offer(run_request: RunRequest) -> RunRequest:
     It is not offered to a model without tools, nor if the request withdraws all tools.
     """
     turn_request, recall, given = run_request.turn_request, run_request.conversation.recall_tool, run_request.toolset
-    definition, runnable = recall.to_definition(), frozenset() if given is None else given.runnable_names
     is_possible = run_request.runner_context.supports_tools(run_request.send_context.model)
-    if not is_possible or (given is not None and any(one.name == recall.name for one in given.all_definitions)):
+    if not is_possible or _has_tool(given, recall.name):
         return run_request
-    if turn_request is not None and turn_request.tools != ():
-        offer = RecallOffer(definition=definition, runnable=runnable)
-        turn_request = replace(turn_request, recall_offer=offer)
+    if turn_request is not None:
+        turn_request = with_offer_of(recall, turn_request, toolset=given)
     toolset = LocalToolset([recall], call_timeout=run_request.limits.call_seconds, earlier=given)
     return replace(run_request, turn_request=turn_request, toolset=toolset)
+
+
+def _has_tool(toolset: LocalToolset | None, name: str) -> bool:
+    return toolset is not None and any(one.name == name for one in toolset.all_definitions)
+
+
+def with_offer_of(recall: Tool, turn_request: TurnRequest, *, toolset: LocalToolset | None) -> TurnRequest:
+    """Return the turn request with the recall tool, which is offered if something is left out.
+
+    ``toolset`` has the tools that can be run. A request that withdraws all tools, or has this one, stays as it is.
+    """
+    if turn_request.tools == () or _has_tool(toolset, recall.name):
+        return turn_request
+    runnable = frozenset() if toolset is None else toolset.runnable_names
+    offer = RecallOffer(definition=recall.to_definition(), runnable=runnable)
+    return replace(turn_request, recall_offer=offer)
 
 
 def start_run(run_request: RunRequest, *, default: str) -> AsyncGenerator[Event, None]:
