@@ -119,6 +119,17 @@ def test_damage_is_named_and_exits_with_1(run: Run, url: str, path: Path, damage
     assert code == 1
     assert out.startswith("damaged: ")
     assert any(line.startswith(f"demo  {place}") for line in err.splitlines()), err
+    assert err.splitlines()[-1].startswith("hint: Restore the database from a backup.")
+
+
+def test_undamaged_conversations_can_be_copied_as_the_hint_says(run: Run, url: str, path: Path, tmp_path: Path) -> None:
+    say(url)
+    tamper(path, DAMAGES["a lost event"][0])
+    say(url, "other", "pears")
+    target = f"sqlite:///{tmp_path / 'saved.db'}"
+    code, out, _ = run("store", "copy", "--from", url, "--to", target)
+    assert (code, sorted(out.splitlines())) == (1, ["damaged  demo", "new  other"])
+    assert run("store", "verify", "--store", target)[0] == 0
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

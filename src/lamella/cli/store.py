@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
     from lamella.ports import StoreProblem
 
+_DAMAGE_HINT = (
+    "Restore the database from a backup. Without one, `lamella store copy --from … --to …` saves the conversations that "
+    "are not damaged, and `lamella chats delete` removes a damaged one."
+)
+_REMAINING_DATA_HINT = "Delete it again: `lamella chats delete` removes what is left."
+
 store_app = typer.Typer(name="store", help="Migrate, verify, measure and copy the database.")
 
 
@@ -91,6 +97,8 @@ def verify(
     if any(damage.is_repairable for damage in damages) and not repair:
         again = format_command("store verify", repair=True, store=store)
         print_text(f"To repair: {again}", err=as_json)
+    if any(not damage.is_repairable for damage in damages):
+        print_text(f"hint: {_REMAINING_DATA_HINT if erased else _DAMAGE_HINT}", err=True)
     return 1 if damages else 0
 
 

@@ -7,7 +7,8 @@ those that are kept unchanged. All other nodes are left out.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -197,15 +198,23 @@ def find_grammar(path: str) -> Grammar | None:
     return GRAMMARS.get(f".{path.rpartition('.')[2].lower()}")
 
 
+# Real files of the largest size take less than a second.
+_MAX_PARSE_MICROSECONDS = 5_000_000
+
+
 @cache
 def load_parser(package: str, language_function: str) -> "Parser | None":
     """Return a parser, or None if it is not installed. It is imported only when a file of its language is shown."""
     try:
         from tree_sitter import Language, Parser
 
-        return Parser(Language(getattr(import_module(package), language_function)()))
+        language = Language(getattr(import_module(package), language_function)())
     except ImportError:
         return None
+    with warnings.catch_warnings():
+        # Its replacement, a callback, works only for text that is read in parts.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return Parser(language, timeout_micros=_MAX_PARSE_MICROSECONDS)
 
 
 # Building skeletons.
@@ -229,17 +238,19 @@ class SkeletonWalk:
         comments: list[Node] = []
         if depth > _MAX_DEPTH:
             return
-        for child in node.named_children:
+        # Asking a node for its siblings takes time for each of them.
+        children = node.named_children
+        for at, child in enumerate(children):
             if "comment" in child.type or child.type == "attribute_item":
                 comments.append(child)
                 continue
-            found = list(self._render_node(child, depth))
+            found = list(self._render_node(child, depth, siblings=children, at=at))
             if found and comments and comments[-1].end_point.row >= child.start_point.row - 1:
                 yield from self._render_comments(comments, child)
             yield from found
             comments = []
 
-    def _render_node(self, node: "Node", depth: int) -> Iterator[str]:
+    def _render_node(self, node: "Node", depth: int, *, siblings: Sequence["Node"], at: int) -> Iterator[str]:
         kind, grammar = node.type, self._grammar
         if kind in grammar.functions:
             yield from self._render_signature(node)
@@ -247,10 +258,10 @@ class SkeletonWalk:
             yield from self._render_container(node, depth)
         elif kind in grammar.wrappers:
             yield from self.iter_definitions(node, depth + 1)
-        elif kind in grammar.verbatim and not _is_on_line_of_next(node):
+        elif kind in grammar.verbatim and not _is_on_line_of_next(siblings, at):
             yield self._truncate_lines(self._source_text(node, node.end_byte), _MAX_VERBATIM_LINES)
         elif kind == "expression_statement" and grammar.has_docstrings:
-            yield from self._render_assignment(node)
+            yield from self._render_assignment(node, is_first=at == 0)
 
     def _render_container(self, node: "Node", depth: int) -> Iterator[str]:
         body = node.child_by_field_name("body")
@@ -277,12 +288,12 @@ class SkeletonWalk:
         if first is not None and first.type == "string":
             yield self._truncate_lines(self._source_text(first, first.end_byte), _MAX_DOC_LINES)
 
-    def _render_assignment(self, node: "Node") -> Iterator[str]:
+    def _render_assignment(self, node: "Node", *, is_first: bool) -> Iterator[str]:
         """Yield a name that Python code assigns, or the docstring of a module."""
         first = next(iter(node.named_children), None)
         if first is not None and first.type == "assignment":
             yield self._truncate_lines(self._source_text(first, first.end_byte), 3)
-        elif first is not None and first.type == "string" and _is_first_in_module(node):
+        elif first is not None and first.type == "string" and is_first and _is_in_module(node):
             yield self._truncate_lines(self._source_text(first, first.end_byte), _MAX_DOC_LINES)
 
     def _render_comments(self, comments: list["Node"], before: "Node") -> Iterator[str]:
@@ -300,7 +311,9 @@ class SkeletonWalk:
     def _source_text(self, node: "Node", end: int) -> str:
         """Return the text from the beginning of a node's line up to ``end``."""
         start = node.start_byte
-        line = self._data.rfind(b"\n", 0, start) + 1
+        # Do not look further back than needed: a file may have all its definitions on one line.
+        nearest = max(0, start - _LONGEST_LINE - 1)
+        line = self._data.rfind(b"\n", nearest, start) + 1 or nearest
         # Text before the node on its line belongs to it, as ``export`` does, unless it is another definition.
         before = self._data[line:start]
         start = line if len(before) <= _LONGEST_LINE and not any(mark in before for mark in b"{};") else start
@@ -314,18 +327,18 @@ class SkeletonWalk:
         return "\n".join((*found[:lines], f"{indent}{_ELLIPSIS}"))
 
 
-def _is_on_line_of_next(node: "Node") -> bool:
+def _is_on_line_of_next(siblings: Sequence["Node"], at: int) -> bool:
     """Return whether a node is a template parameter list with its definition on the same line.
 
     Such a definition includes the list already.
     """
-    behind = node.next_named_sibling
-    is_template_list = node.type == "template_parameter_list" and behind is not None
-    return bool(is_template_list and behind and behind.start_point.row == node.end_point.row)
+    if siblings[at].type != "template_parameter_list" or at + 1 == len(siblings):
+        return False
+    return siblings[at + 1].start_point.row == siblings[at].end_point.row
 
 
-def _is_first_in_module(node: "Node") -> bool:
-    return node.prev_named_sibling is None and node.parent is not None and node.parent.type == "module"
+def _is_in_module(node: "Node") -> bool:
+    return node.parent is not None and node.parent.type == "module"
 
 
 def _truncate_line(line: str) -> str:
@@ -354,7 +367,13 @@ def build_skeleton(path: str, text: str) -> tuple[str, bool]:
     if parser is None:
         return _definition_lines(text), True
     data = text.encode()
-    pieces = SkeletonWalk(data, grammar).iter_definitions(parser.parse(data).root_node)
+    try:
+        root = parser.parse(data).root_node
+    except ValueError:
+        # The time was over. Text that is no code of this language can take quadratic time.
+        parser.reset()
+        return _definition_lines(text), False
+    pieces = SkeletonWalk(data, grammar).iter_definitions(root)
     return "\n".join(pieces) or _definition_lines(text), False
 
 

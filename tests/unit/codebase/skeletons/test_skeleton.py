@@ -127,3 +127,15 @@ def test_walk_gives_pieces_in_order() -> None:
         "def a(): \u2026",
         "def b(): \u2026",
     ]
+
+
+def test_text_that_a_parser_cannot_finish_is_matched_by_lines() -> None:
+    # The parser needs quadratic time for this: half an hour for a million characters.
+    skeleton, _ = build_skeleton("a.py", "\\\n" * 500_000 + "def f():\n    pass\n")
+    assert "def f" in skeleton
+    assert build_skeleton("b.py", "def g():\n    pass\n") == ("def g(): …", False)
+
+
+def test_many_definitions_on_one_line_are_found() -> None:
+    assert build_skeleton("a.py", "a=1;" * 50_000)[0].count("a=1") == 50_000
+    assert build_skeleton("a.cpp", "template<class T>\nclass A;\n" * 20_000)[0].count("template") == 20_000
