@@ -9,6 +9,7 @@ import pytest
 
 from lamella.archive.markdown.legacy import extract_blocks
 from lamella.cli.chat.output import _FENCE_LANGUAGE
+from lamella.codebase.index import files_named_in
 from lamella.codebase.repository import parse_ignore_rule
 from lamella.core.artifacts.embeds import embedded_images, replace_pasted_images
 from lamella.core.prompt.templates import TemplateResolution, expand_typed_text
@@ -63,6 +64,8 @@ REPEATED += (
     "^a ",
     "a, ",
     "1,",
+    "1.",
+    "-",
     "&",
 )
 NESTED = {"[": "]", "[[": "]]", "![": "]", "(": ")", "{": "}", "“": "”", "«": "»", "<a_b>\n": "</a_b>\n"}
@@ -93,6 +96,7 @@ SCANNERS: dict[str, Callable[[str], object]] = {
     "old blocks": extract_blocks,
     "ignore rule": lambda text: parse_ignore_rule(f"a{text}b".replace("\n", "")),
     "fences of answers": lambda text: re.sub(_FENCE_LANGUAGE, "", text),
+    "file names": lambda text: files_named_in(text, ["beds.py"]),
     "templates": lambda text: expand_typed_text(text, find_nothing),
 }
 

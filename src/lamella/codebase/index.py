@@ -216,6 +216,9 @@ _TIE_BREAK_WEIGHT = 0.01
 # SQLite's lower limit for the rarity of a word that half of the files or more contain.
 _MIN_RARITY = 1e-6
 _PATH_OR_NAME = re.compile(r"[\w./\\-]*[\w-]\.[A-Za-z]\w{0,9}\b|\w+(?:/[\w.-]+)+|\b\w*[a-z]\w*(?:_\w+|[A-Z]\w*)+\b")
+# Names are found in these runs of characters. Longer ones are no paths, and the search takes quadratic time in a run.
+_PATH_CHARACTERS = re.compile(r"[\w./\\-]+")
+_MAX_PATH_CHARS = 1_000
 _MIN_NAME_LENGTH = 4
 # The column weights in this statement are those of WEIGHTS.
 _SELECT_BEST_FILES = (
@@ -324,7 +327,8 @@ def extract_search_terms(question: str) -> list[str]:
 
 def files_named_in(question: str, candidates: Collection[str]) -> list[str]:
     """Return the files that a question names: by a path, or by a name that only one file has."""
-    written = {word.replace("\\", "/").strip("./").lower() for word in _PATH_OR_NAME.findall(question)}
+    runs = [run for run in _PATH_CHARACTERS.findall(question) if len(run) <= _MAX_PATH_CHARS]
+    written = {word.replace("\\", "/").strip("./").lower() for run in runs for word in _PATH_OR_NAME.findall(run)}
     written = {word for word in written if len(word) >= _MIN_NAME_LENGTH}
     if not written:
         return []

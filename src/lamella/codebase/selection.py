@@ -96,7 +96,12 @@ def render_selection(root: str, question: str, files: Sequence[CodeFile], *, tot
 
 
 def render_overview(root: str, question: str, files: Sequence[CodeFile], *, total_files: int) -> str:
-    """Return the overview text: a summary of the selection, the skeletons, and the names."""
+    """Return the overview text: a summary of the selection, the skeletons, and the names.
+
+    The summary names the root folder. If that is an absolute path, the files are named without it, so that the size of
+    the overview hardly depends on where the folder is.
+    """
+    parent = "" if PurePosixPath(root).is_absolute() else root
     by_form = {form: [one for one in files if one.form is form] for form in CodeForm}
     asked = " ".join(question.split())
     shown = asked if len(asked) <= _QUESTION_CHARS else f"{asked[:_QUESTION_CHARS]}…"
@@ -105,8 +110,8 @@ def render_overview(root: str, question: str, files: Sequence[CodeFile], *, tota
         f"{len(by_form[CodeForm.FULL]):,} in full, {len(by_form[CodeForm.SKELETON]):,} as skeletons, "
         f"{len(by_form[CodeForm.NAME]):,} by name. Attach a path for its whole text."
     )
-    pieces = [text, *(render_skeleton(root, one.path, one.text) for one in by_form[CodeForm.SKELETON])]
-    return "\n\n".join((*pieces, *_iter_names(root, by_form[CodeForm.NAME])))
+    pieces = [text, *(render_skeleton(parent, one.path, one.text) for one in by_form[CodeForm.SKELETON])]
+    return "\n\n".join((*pieces, *_iter_names(parent, by_form[CodeForm.NAME])))
 
 
 def render_skeleton(root: str, path: str, text: str) -> str:

@@ -132,3 +132,18 @@ def test_selection_of_names_only_warns(tmp_path: Path) -> None:
     assert told.startswith("Nothing fits into 150 tokens but names")
     (root / "beds.txt").unlink()
     assert not [one for one in select(root, "empty", budget=150).warnings if "but names" in one]
+
+
+@pytest.mark.parametrize(("label", "listed"), [("repo", "\n- repo/other/"), ("/home/person/repo", "\n- other/")])
+def test_overview_names_absolute_root_once(tmp_path: Path, label: str, listed: str) -> None:
+    selection = select_folder(
+        write(tmp_path / "repo", FILES),
+        "who waters beds?",
+        index=tmp_path / "index.db",
+        secrets=WATCH,
+        root=label,
+        budget=150,
+        count_tokens=count,
+    )
+    assert listed in selection.overview
+    assert selection.overview.count("/home/person/repo") == (label == "/home/person/repo")
