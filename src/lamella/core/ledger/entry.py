@@ -532,12 +532,16 @@ def estimate_compaction_cost(
     tokenizer: Tokenizer,
     at: datetime | None,
 ) -> CostEstimate:
-    """Compare the next request as it is with the compacted one, given the request ``sent`` last."""
+    """Compare the next request as it is with the compacted one, given the request ``sent`` last.
+
+    The cost now is that of what the cache serves of both: it may have expired, and some caches end at breakpoints.
+    """
     cached_tokens = shared_tokens(sent, as_is, tokenizer, profile=pricing.profile) if sent else 0
     left = shared_tokens(sent, compacted, tokenizer, profile=pricing.profile) if sent else 0
+    cache = CacheSimulation(requests=() if sent is None else ((sent, NO_COMMON_PREFIX),))
     now = _price_difference(
-        split_by_price_class(left, compacted.total, pricing.profile),
-        split_by_price_class(cached_tokens, as_is.total, pricing.profile),
+        cache.serve(compacted, profile=pricing.profile, tokenizer=tokenizer)[0],
+        cache.serve(as_is, profile=pricing.profile, tokenizer=tokenizer)[0],
         pricing=pricing,
         at=at,
     )

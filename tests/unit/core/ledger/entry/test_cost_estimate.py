@@ -1,14 +1,16 @@
 """The outlook of a compaction: what it moves, what it costs now, and what it saves later."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import pytest
 from tests.unit.core.compaction.stories import QUARTERS
 
-from lamella.core.ledger.cache_profile import CacheProfile, CacheRequest
+from lamella.core.ledger.cache_profile import CacheBreakpoints, CacheProfile, CacheRequest
 from lamella.core.ledger.entry import CostEstimate, Pricing, estimate_compaction_cost
 from lamella.core.log.call import CacheUsage
 from lamella.core.messages import Message, Role
+from lamella.core.values import replace
 
 NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
 
@@ -61,3 +63,22 @@ def test_unknown_prices_give_tokens_only() -> None:
     unknown = CostEstimate(changed_tokens=100, cost_now=None, saved_per_turn=None)
     assert outlook(SENT, at=None) == unknown
     assert outlook(SENT, as_is=request(RULES, OLD, NEW * 100)) == unknown
+
+
+def with_tail(made: CacheRequest) -> CacheRequest:
+    return replace(made, breakpoints=CacheBreakpoints(tail=(len(made.messages), 0)))
+
+
+@pytest.mark.parametrize(("minutes", "read_as_is"), [(1, 110), (10, 0)])
+def test_price_follows_breakpoints_and_lifetime(minutes: int, read_as_is: int) -> None:
+    # The only breakpoint of the request sent last is at its end: nothing in front of the cut can be read alone.
+    profile = CacheProfile(name="p", marks=4, lookback=20, lifetime=300)
+    found = estimate_compaction_cost(
+        replace(with_tail(SENT), at=NOON - timedelta(minutes=minutes)),
+        as_is=with_tail(AS_IS),
+        compacted=with_tail(COMPACTED),
+        pricing=Pricing(profile=profile, price=price),
+        tokenizer=QUARTERS,
+        at=NOON,
+    )
+    assert found.cost_now == 350 - (read_as_is + 10 * (115 - read_as_is))
