@@ -36,7 +36,9 @@ def parse_facts(text: str, *, is_recent_file: bool) -> list[LocatedFact]:
     """Return every fact in the text of a file. With ``is_recent_file``, the lines are about recent conversations."""
     found: list[LocatedFact] = []
     for start, end, raw in _iter_fact_lines(text):
-        fact = normalize_fact_line(_BULLET.sub("", _COMMENT.sub(" ", raw), count=1))
+        plain = _COMMENT.sub(" ", raw)
+        bullet = _BULLET.match(plain)
+        fact = normalize_fact_line(plain[bullet.end() :] if bullet else plain)
         if any(character.isalnum() for character in fact):
             found.append((_make_fact(fact, raw, is_recent_file=is_recent_file), start, end))
     return found

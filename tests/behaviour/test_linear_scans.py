@@ -17,6 +17,7 @@ from lamella.core.text.exact_terms import extract_exact_tokens
 from lamella.core.text.mentions import find_mentions
 from lamella.core.text.rule_detection import detect_rules, extract_quotes, find_instruction
 from lamella.errors import LamellaError
+from lamella.memory import parse_facts
 from lamella.retrieval.chunks import split_into_chunks
 from lamella.sources.dataview.notes import parse_note_content
 from lamella.sources.markdown import parse_note
@@ -96,6 +97,7 @@ SCANNERS: dict[str, Callable[[str], object]] = {
     "old blocks": extract_blocks,
     "ignore rule": lambda text: parse_ignore_rule(f"a{text}b".replace("\n", "")),
     "fences of answers": lambda text: re.sub(_FENCE_LANGUAGE, "", text),
+    "facts": lambda text: parse_facts(f"a{text}b", is_recent_file=False),
     "file names": lambda text: files_named_in(text, ["beds.py"]),
     "templates": lambda text: expand_typed_text(text, find_nothing),
 }

@@ -59,3 +59,8 @@ def test_other_lines_of_file_are_kept() -> None:
     assert replace_lines(text, found[1], "- 1") == "# Mine\n\nwritten by hand\n\n- 1\n- two\n\n<!-- end -->\n"
     assert append_line("", "- a", heading="H") == "# H\n\n- a\n"
     assert append_line("- a\n\n\n", "- b", heading="H") == "- a\n- b\n"
+
+
+def test_only_mark_at_beginning_of_line_is_removed() -> None:
+    texts = [fact.text for fact, _, _ in parse_facts("Open 9 - 17.\n- Closed 12 - 13.\n", is_recent_file=False)]
+    assert texts == ["Open 9 - 17.", "Closed 12 - 13."]
