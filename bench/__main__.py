@@ -171,7 +171,7 @@ def _over(busy: float, idle: float) -> float:
 
 
 def bench_local(verdicts: Verdicts) -> None:
-    """Ten turns on the embedded model, layered and glued anew."""
+    """Ten turns on the embedded model, in layers and in the naive layout."""
     talk = make_talk()
     naive = play_naive(talk)
     _print_served("naive", naive)

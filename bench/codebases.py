@@ -1,7 +1,7 @@
 """Repositories to choose files from: this project as it was after some of its commits, and packages that it installs.
 
 Questions come from what people wrote: the subject of a commit, with the files that it touched; the first sentence of a
-docstring, with the file that it stood in, where all docstrings are taken out of the text first.
+docstring, with the file that it was in, where all docstrings are taken out of the text first.
 """
 
 import ast

@@ -1,6 +1,6 @@
 """Evidence: how much of what is asked for later is still there at a quarter of the tokens, by three rules.
 
-The talk is real, where it stands beside the checkout, and stretched: its questions in an order of the seed, and after
+The talk is real, where it is beside the checkout, and stretched: its questions in an order of the seed, and after
 each of them as many real answers as make people's own words a twelfth of it all, as in public sets of long
 conversations. Where which fact stands is the seed's. Half of the seeds were looked at while rules were chosen; the
 other half is judged.
@@ -33,7 +33,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Shares of the evidence: in the prompt, there or among the hits of a search, and of wishes in the prompt."""
+    """Shares of the evidence: in the prompt, there or among the hits of a search, and of rules in the prompt."""
 
     prompt: float
     reached: float

@@ -67,7 +67,7 @@ class BadSummarizer:
 
 
 def make_facts(count: int = FACTS) -> tuple[Fact, ...]:
-    """Paths, numbers, commands, dates and wishes in turn, each about a project of its own."""
+    """Paths, numbers, commands, dates and rules in turn, each about a project of its own."""
     return tuple(_make_fact(number) for number in range(count))
 
 
@@ -136,7 +136,7 @@ def _plant(chat: Conversation, fact: Fact, number: int) -> None:
 
 
 def _shrink(chat: Conversation, share: float) -> None:
-    """Compact to a share of what the request weighs now."""
+    """Compact to a share of the request's tokens now."""
     turn = chat.ask("Where are we?")
     chat.reply("On the way.")
     receipt = chat.compact(share * turn.tokens.total / turn.tokens.limit)

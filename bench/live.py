@@ -1,6 +1,6 @@
 """Long talk played live in a small window: how much of what is asked for later is still there at its end.
 
-Facts are planted into real talk, where it stands beside the checkout, and into made-up talk elsewhere. Half of the asked
+Facts are planted into real talk, where it is beside the checkout, and into made-up talk elsewhere. Half of the asked
 sentences are mentioned in passing, the others hold figures, names and instructions; as many sentences again are planted
 and never asked for. A conversation with the default layout compacts by itself while the talk is played. At the end each
 question is looked for in the prompt, and in the answer of the recall tool.

@@ -1,4 +1,4 @@
-"""A conversation on the embedded model, as Lamella lays it out and glued anew every turn: what the cache serves."""
+"""A conversation on the embedded model, as Lamella lays it out and in the naive layout: what the cache serves."""
 
 import asyncio
 from collections.abc import Sequence

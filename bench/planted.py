@@ -121,7 +121,7 @@ def _instruct(random: Random, name: str, number: int) -> Iterator[Evidence]:
             f"Each time we talk about {topic}, start with the {name}.",
         )
     )
-    # What it is asked for with shares no word with the wish.
+    # What it is asked for with shares no word with the rule.
     yield _typed("instruction", sentence, "How should the next summary be written?", number)
 
 

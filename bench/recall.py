@@ -1,6 +1,7 @@
 """Recall: what is found again after compactions, also in other words; and how little a search takes in a long talk."""
 
 import math
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -84,7 +85,10 @@ def bench_recall(verdicts: Verdicts) -> None:
 
 
 def _bench_facts(verdicts: Verdicts, seeds: Sequence[int], *, layout: str, reported: bool) -> None:
-    found = [probe_recall(seed, layout=layout) for seed in seeds]
+    found = []
+    for seed in seeds:
+        print(f"recall, {layout}, seed {seed}: planting {FACTS} facts ...", file=sys.stderr, flush=True)
+        found.append(probe_recall(seed, layout=layout))
     facts, prompt = sum(one.facts for one in found), sum(one.in_prompt for one in found)
     exact = sum(one.exact_share for one in found) / len(found)
     reworded = sum(one.reworded_share for one in found) / len(found)
@@ -151,22 +155,27 @@ def _plant(chat: Conversation, fact: RewordedFact, number: int, *, seed: int) ->
 
 
 def _shrink(chat: Conversation, share: float) -> None:
-    """Compact to a share of what the request weighs now."""
+    """Compact to a share of the request's tokens now."""
     turn = chat.ask("Where are we?")
     chat.reply("On the way.")
     if chat.compact(share * turn.tokens.total / turn.tokens.limit) is None:
         raise AssertionError(f"nothing was compacted at {turn.tokens.total:,} tokens")
 
 
+def _measure_and_print(turns: int) -> Timing:
+    print(f"recall: building {turns:,} turns ...", file=sys.stderr, flush=True)
+    one = measure_times(turns)
+    print(
+        f"  {one.turns:>6,} turns: first {one.first * 1e3:8.1f} ms, by words {one.by_words * 1e3:6.2f} ms,"
+        f" exactly {one.exact * 1e3:6.2f} ms, after one more turn {one.grown * 1e3:6.2f} ms",
+        flush=True,
+    )
+    return one
+
+
 def _bench_times(verdicts: Verdicts) -> None:
     print(f"recall: {QUESTIONS} questions with {HITS} hits each, in {FEW:,} and {MANY:,} turns", flush=True)
-    few, many = measure_times(FEW), measure_times(MANY)
-    for one in (few, many):
-        print(
-            f"  {one.turns:>6,} turns: first {one.first * 1e3:8.1f} ms, by words {one.by_words * 1e3:6.2f} ms,"
-            f" exactly {one.exact * 1e3:6.2f} ms, after one more turn {one.grown * 1e3:6.2f} ms",
-            flush=True,
-        )
+    few, many = (_measure_and_print(turns) for turns in (FEW, MANY))
     verdicts.at_most("recall by words: growth with the turns, log-log slope", _slope(few.by_words, many.by_words), 0.3)
     verdicts.at_most("recall exactly: growth with the turns, log-log slope", _slope(few.exact, many.exact), 0.6)
     verdicts.at_most("recall, indexing: growth with the turns, log-log slope", _slope(few.first, many.first), 1.2)

@@ -119,7 +119,7 @@ def _bench_times(verdicts: Verdicts, folder: Path) -> None:
 
 
 def _bench_update(verdicts: Verdicts, vault: Path, index: NoteIndex, plain: PlainSearch) -> None:
-    """The same note changed again and again, and taken in each time."""
+    """The same note changed again and again, and indexed each time."""
     sizes = {
         path: (vault / path).stat().st_size
         for path in (one.relative_to(vault).as_posix() for one in vault.rglob("*.md"))

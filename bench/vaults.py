@@ -1,4 +1,4 @@
-"""Vaults to search: the real one beside the checkout if it stands there, and made ones, the same in every run."""
+"""Vaults to search: the real one beside the checkout if it is there, and made ones, the same in every run."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Conversations to compact: long small talk with facts in it, and work in which every turn has a large tool result.
 
-The same in every run, and nobody's own words; and real chats and agents' work, where they stand beside the checkout.
+The same in every run, and nobody's own words; and real chats and agents' work, where they are beside the checkout.
 """
 
 import json

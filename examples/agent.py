@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 from collections.abc import AsyncIterator
 from itertools import takewhile
 from pathlib import Path
@@ -94,4 +95,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    try:
+        asyncio.run(main())
+    except lamella.LamellaError as error:
+        sys.exit(f"error: {error.message}\nhint: {error.hint}")

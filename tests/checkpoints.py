@@ -4,5 +4,5 @@ from lamella.ports import Checkpoint, Store
 
 
 def list_checkpoints(store: Store, conversation: str) -> list[Checkpoint]:
-    """Those of a conversation, with what is kept apart from them."""
+    """Those of a conversation, with what is stored separately from them."""
     return list(store.read_checkpoints(conversation, lambda one: one, separate_only=True))

@@ -1,4 +1,4 @@
-"""The measure: what each strategy costs beside gluing, on seeds that nobody tuned on, and whether all is there."""
+"""The measure: what each strategy costs relative to the naive layout, on seeds that nobody tuned on, and whether all is there."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ from bench.verdicts import Verdicts
 from lamella import Turn
 
 _MODELS = {MARKS.name: "bench-marks", STEPS.name: "bench-steps", DEAR.name: "bench-dear"}
-# Of naive gluing, or so many times what an expiring cache could serve at best: the larger of the two.
+# Of the naive layout, or so many times what an expiring cache could serve at best: the larger of the two.
 _BOUNDS = {"note chat": (0.56, 1.35), "long chat": (0.63, 1.6), "code chat": (0.54, 1.8)}
 _DEAR_BOUND = 0.92
 _LESS = 0.8
@@ -33,7 +33,7 @@ class Sums:
         self.costs[key] = self.costs.get(key, 0.0) + cost
 
     def ratio(self, strategy: str, rates: Rates) -> float:
-        """The cost over that of gluing."""
+        """The cost relative to the naive layout."""
         return self.costs[strategy, rates.name] / self.costs["glue", rates.name]
 
 
@@ -87,7 +87,7 @@ def _watch(sums: Sums, workload: Workload, played: Iterator[tuple[Sent, Turn]]) 
 
 
 def find_missing(turn: Turn, step: Step, said: list[str]) -> int:
-    """How many notes cannot be read as they are now, or stand twice, and how much of the talk is not there."""
+    """How many notes cannot be read as they are now, or appear twice, and how much of the talk is not there."""
     texts = [message.text for message in turn.messages]
     segments = {segment.id: segment for layer in turn.envelope.layers for segment in layer.segments}
     missing = 0
@@ -138,7 +138,7 @@ def find_limit(steps: Sequence[Step], system: str, rates: Rates) -> float:
 
 
 def bench_layouts(verdicts: Verdicts) -> None:
-    """What layouts cost on workloads of notes, code, tools and talk, beside gluing everything into the last message."""
+    """What layouts cost on workloads of notes, code, tools and talk, relative to putting everything into the last message."""
     texts = "real notes, edits and talk" if load_texts().real else "made texts: the real ones are not here"
     print(f"layouts: cost over gluing, on seeds that nobody tuned on; {texts}", flush=True)
     for kind in KINDS:
@@ -168,7 +168,7 @@ def _judge(verdicts: Verdicts, kind: str, sums: Sums) -> None:
     auto = sums.ratio("auto", MARKS)
     more = 0.08 if kind == "long chat" else 0.04
     lingers = sums.ratio("auto, linger 2", MARKS)
-    # What stays longer is read for longer, wherever it stands: held, too, against what that costs at best.
+    # What stays longer is read for longer, wherever it is: held, too, against what that costs at best.
     at_best = sums.ratio("limit, linger 2", MARKS) - sums.ratio("limit", MARKS)
     verdicts.at_most(f"layouts, {kind}: linger 2 costs more", lingers - auto, max(more, times * at_best))
     less = -0.01 if kind == "long chat" else 0.0

@@ -1,4 +1,4 @@
-"""Strategies: the requests that gluing, appending and each layout make of the same turns."""
+"""Strategies: the requests that the naive layout, appending and each layout make of the same turns."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -116,7 +116,7 @@ def _begin(workload: Workload) -> list[Block]:
 
 
 def _block(path: str, text: str) -> str:
-    # The same wrapper as that of layouts: what is compared is where things stand, not what is written around them.
+    # The same wrapper as that of layouts: what is compared is where things are, not what is written around them.
     title = path.rpartition("/")[2].removesuffix(".md")
     head = f"<title>{title}</title>\n<path>{path}</path>"
     return f"<note_context>\n{head}\n<content>\n{text}\n</content>\n</note_context>\n"

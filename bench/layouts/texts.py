@@ -64,7 +64,7 @@ def _pair(messages: list[dict[str, Any]]) -> tuple[tuple[str, str], ...]:
 
 
 def make_texts() -> Texts:
-    """Made ones, for where nothing stands beside the checkout."""
+    """Made ones, for where nothing is beside the checkout."""
     words = Random(16)
     notes = {f"notes/{number:03}.md": _make_versions(words, number) for number in range(150)}
     talk = tuple(

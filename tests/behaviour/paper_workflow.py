@@ -1,6 +1,6 @@
 """The worked examples of a design for writing papers in stages, as conversations of given sizes.
 
-Four characters are a token there, and messages weigh nothing beside their text. Messages are numbered from 1, and every
+Four characters are a token there, and messages count nothing beside their text. Messages are numbered from 1, and every
 second is a reply.
 """
 

@@ -57,7 +57,7 @@ def test_breakpoint_cache_bills_one_hour_write_at_double() -> None:
     # Read up to A, written for an hour from A to B and for five minutes from B to C, the rest is plain: A = 0 here.
     assert found.cost == pytest.approx(4_000 * 2 + 2_000 * 1.25 + 100)
     later = bill(MARKS, (0, [system, talk, asked]), (1_800, [system, talk, asked]))
-    # Half an hour later the hour's 4,000 are read and the other 2,000 written anew.
+    # Half an hour later the hour's 4,000 are read and the other 2,000 written again.
     assert later.cost - found.cost == pytest.approx(4_000 * 0.1 + 2_000 * 1.25 + 100)
 
 

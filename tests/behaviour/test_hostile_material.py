@@ -172,7 +172,7 @@ def test_order_in_note_stays_in_its_block_in_every_runner(world: tuple[Path, str
     last = [message.text for message in provider.requests[-1].messages if message.role is not Role.ASSISTANT]
     holding = [text for text in last if "owned" in text]
     assert len(holding) == 1
-    # A result of a call is a message of its own; what rides as text stands in a block, which it cannot end.
+    # A result of a call is a message of its own; what rides as text is in a block, which it cannot end.
     assert (ORDER.partition("\n")[0] in holding[0]) is (runner in ("agent", "project"))
     assert holding[0].endswith("[User query]:\n@composer @vault What of the zebra?") is (runner != "project")
     assert "owned" not in last[0]

@@ -30,7 +30,7 @@ def book(tmp_path: Path) -> MemoryFileStore:
 
 
 class Talk:
-    """Conversations of one store over one memory, opened anew when a test says so."""
+    """Conversations of one store over one memory, opened again when a test says so."""
 
     def __init__(self, book: MemoryFileStore, **settings: object) -> None:
         self.backend: Backend = replace(make_backend(InMemoryStore()), render_memory=make_memory_renderer(book))
@@ -331,7 +331,7 @@ def test_why_explains_memory(book: MemoryFileStore) -> None:
     book.add("Likes tea")
     history = Talk(book)
     history.say("One", system="Be terse.")
-    assert "taken up when" in history.chat.why("memory").why
+    assert "added when" in history.chat.why("memory").why
     assert (history.chat.why("memory").in_prompt, history.chat.why("base").why) == (
         True,
         "It is the part base of the system prompt.",

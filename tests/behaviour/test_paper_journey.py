@@ -112,7 +112,7 @@ class Paper:
         self.chat.submit_stage()
         said = DECISION if stage.id == "gagasan" else f"Keputusan untuk {stage.id}, percobaan {stage.attempt}."
         self.chat.approve_stage(said)
-        # Opened anew it goes on where it was.
+        # Opened again it goes on where it was.
         self.chat = self.engine.chat("kopi")
         self.stages.append(stage.id)
 

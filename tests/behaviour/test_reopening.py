@@ -18,7 +18,7 @@ LAYOUTS = pytest.mark.parametrize("layout", ["in_place", "library", "auto"])
 
 
 class Kept:
-    """A chat over a store, which is ``closed`` and opened anew before every step; what came of its steps."""
+    """A chat over a store, which is ``closed`` and opened again before every step; what came of its steps."""
 
     def __init__(self, *, closed: bool, **settings: object) -> None:
         self._store = InMemoryStore()

@@ -20,7 +20,7 @@ USAGE = Usage(plain=50, output=400)
 
 
 class Tooled:
-    """A chat over a store, opened anew before every step if it is ``killed`` after each."""
+    """A chat over a store, opened again before every step if it is ``killed`` after each."""
 
     def __init__(self, *, killed: bool, layout: str) -> None:
         self.store = InMemoryStore()

@@ -48,7 +48,7 @@ class Moody:
 
 
 def play(moods: Sequence[str | None], layout: str, history: str, *, reopens: bool) -> tuple[list[list[str]], int]:
-    """What each turn sends, in a chat that stays open or is opened anew before each turn; and what was asked for."""
+    """What each turn sends, in a chat that stays open or is opened again before each turn; and what was asked for."""
     moody, store = Moody(*moods), InMemoryStore()
     backend = make_backend(store)
     backend = replace(backend, adapters=replace(backend.adapters, summarizer=moody))

@@ -42,8 +42,8 @@ def test_read_one_block_short_is_hit_and_two_blocks_is_miss(
 
 
 EFFORTS = [
-    ("openai:gpt-5.5", 0, "cold", "the cache held nothing of it, as expected: effort changed"),
-    ("anthropic:claude-sonnet-5", 0, "cold", "the cache held nothing of it, as expected: effort changed"),
+    ("openai:gpt-5.5", 0, "cold", "nothing of it was cached, as expected: effort changed"),
+    ("anthropic:claude-sonnet-5", 0, "cold", "nothing of it was cached, as expected: effort changed"),
     ("gemini:gemini-3.8-flash", 8_192, "evicted", "the provider dropped its cache entry"),
 ]
 

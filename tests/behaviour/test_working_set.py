@@ -244,7 +244,7 @@ def test_working_set_note_is_outlined_only_by_receipt_with_warning(converse: typ
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [({"attachments": "always"}, "There is no attachments 'always'."), ({"linger": -1}, "linger is -1.")],
+    [({"attachments": "always"}, "There is no attachments 'always'."), ({"linger": -1}, "Invalid linger: -1")],
 )
 def test_invalid_working_set_settings_are_refused(given: dict[str, object], said: str) -> None:
     with pytest.raises(SettingError) as caught:

@@ -200,7 +200,7 @@ def test_token_is_traded_for_a_session_that_scripts_cannot_read(start: StartServ
     page = tabs.open(server.url)
     page.get_by_label("Access token").fill("lamella_wrong")
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("alert")).to_contain_text("Nobody knows this token.")
+    expect(page.get_by_role("alert")).to_contain_text("Invalid access token.")
     page.get_by_label("Access token").fill(token)
     page.get_by_role("button", name="Log in").click()
     page.get_by_role("button", name="Begin a chat").click()

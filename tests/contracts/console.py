@@ -29,7 +29,7 @@ _STAMP = ".venv/.installed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A fenced block: its language, its body, and what stands between it and the block before."""
+    """A fenced block: its language, its body, and what is between it and the block before."""
 
     language: str
     body: str

@@ -1,4 +1,4 @@
-"""``lamella.attach``: a public module of its own, which knows nothing of the world."""
+"""``lamella.attach``: a public module of its own, which does no I/O."""
 
 import json
 import subprocess

@@ -31,6 +31,9 @@ CURRENT_PAGES = [path for path in PAGES if path.name != "CHANGELOG.md"]
 
 @pytest.mark.parametrize(("line", "told"), COMMANDS)
 def test_command_prints_output_of_its_page(line: str, told: str) -> None:
+    assert told.strip().strip("."), (
+        f"{line} shows no output, so nothing is checked; put it into a block of the language sh"
+    )
     printed = run_command(line)
     assert is_as_printed(told, printed), f"{line} prints:\n{printed}\nand the page shows:\n{told}"
 
@@ -164,7 +167,7 @@ def _is_known(words: list[str]) -> bool:
             about -= 1
         elif word in inner:
             command = inner[word]
-            # What a group is about stands before its commands.
+            # What a group is about is before its commands.
             groups = getattr(command, "params", []) if hasattr(command, "commands") else []
             about = sum(parameter.param_type_name == "argument" for parameter in groups)
         elif inner and not word.startswith("-") and word.islower() and word.isalpha():

@@ -12,7 +12,7 @@ NAMES = re.compile(
     r"|qwen|smollm|vertex|vllm|\bxai\b",
     re.IGNORECASE,
 )
-# Families of vocabularies are named by who made them, the public module by whom it can talk to, and doors of the server
+# Families of vocabularies are named by who made them, the public module by whom it can talk to, and endpoints of the server
 # by whose clients come in.
 HOMES = ("providers/", "tokenizers/", "server/compat/", "server/app.py", "server/errors.py")
 

@@ -1,4 +1,4 @@
-"""The house: one command sets it up from a lock without addresses, and one command checks everything."""
+"""Setup: one command sets it up from a lock without addresses, and one command checks everything."""
 
 import os
 import re

@@ -1,6 +1,6 @@
 """The golden cases: each conversation in every layout and both carry-forward modes, and how one is run.
 
-Beside them the messages of naive gluing, which the ledger compares each turn with.
+Beside them the messages of the naive layout, which the ledger compares each turn with.
 """
 
 import json

@@ -23,7 +23,7 @@ _NAMED = {"amp": "&", "lt": "<", "gt": ">"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One block as it stands in a message; ``at`` is where it starts there."""
+    """One block as it is in a message; ``at`` is where it starts there."""
 
     message: int
     at: int

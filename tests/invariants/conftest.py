@@ -1,7 +1,7 @@
 """The number of random conversations on which each invariant is tried.
 
 A plain run is the same on every machine: the examples are derived from the tests, not drawn. For a longer hunt, ask
-for more, drawn anew each time: ``LAMELLA_EXAMPLES=2000 pytest tests/invariants``.
+for more, drawn again each time: ``LAMELLA_EXAMPLES=2000 pytest tests/invariants``.
 """
 
 import os

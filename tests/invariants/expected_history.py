@@ -82,7 +82,7 @@ class Expected:
 class ExpectedMessage:
     """An earlier turn: what was typed, its tool results, and the reply.
 
-    ``given`` are the results that its message held: those that stood in none before it in the epoch of then.
+    ``given`` are the results that its message held: those that was in none before it in the epoch of then.
     """
 
     typed: str
@@ -110,7 +110,7 @@ class Truth:
     def ask(self, asked: Ask) -> Expected:
         """What the request for this turn must hold, and the truth after it."""
         self.parts |= asked.system
-        # A link can still mean what this very turn drops; then it is attached anew.
+        # A link can still mean what this very turn drops; then it is attached again.
         typed, drawn_in = self._expand(asked.typed, asked)
         inlined = {fact.id: fact for fact in self._expand(_tokens(self.parts.get("instructions", "")), asked)[1]}
         dropped = [name for name in asked.dropped if name in self.known and self.known[name].policy != "pin"]

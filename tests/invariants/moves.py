@@ -83,7 +83,7 @@ def stored_conversation_plans(
 ) -> Kept:
     """Any conversation with what is done to it between its turns; it always ends in a turn.
 
-    Without ``auto`` where things stand follows from what was said alone, and from no time.
+    Without ``auto`` where things are follows from what was said alone, and from no time.
     """
     random = draw(st.randoms(use_true_random=False) | st.randoms(use_true_random=True))
     layout = layout or ("auto" if auto and random.randrange(2) else None)

@@ -51,7 +51,7 @@ class Played:
 
 @contextmanager
 def playing(plan: Plan, *, ledger: bool = False) -> Iterator[tuple[Played, Path]]:
-    """The plan as played, while its vault still stands in the folder given."""
+    """The plan as played, while its vault still is in the folder given."""
     with TemporaryDirectory() as folder:
         yield Player(plan, Path(folder), ledger=ledger).play(), Path(folder)
 

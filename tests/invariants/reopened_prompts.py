@@ -131,7 +131,7 @@ class Lasting(Player):
         self._backend.store.close()
 
     def walk(self, reopened: Sequence[bool], *, after: Callable[[], None] = lambda: None) -> None:
-        """Every move, opening the conversation anew before those that say so."""
+        """Every move, opening the conversation again before those that say so."""
         for move, anew in zip(self._kept.moves, reopened, strict=True):
             if anew and self.stored.head:
                 self.reopen()

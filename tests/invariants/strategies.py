@@ -88,7 +88,7 @@ class Edit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thing:
-    """Something that can be attached again and again; ``key`` stands in every text it ever has."""
+    """Something that can be attached again and again; ``key`` is in every text it ever has."""
 
     key: int
     kind: str

@@ -237,7 +237,7 @@ def test_any_file_at_all_is_refused_or_read_and_never_crashes(front: str, body: 
 
 
 def _try(text: str) -> None:
-    """An error of ours, or a conversation that a store takes in whole."""
+    """An error of ours, or a conversation that a store imports whole."""
     try:
         read = parse_archive(text, sources=None)
     except BadInputError:

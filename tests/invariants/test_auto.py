@@ -239,7 +239,7 @@ def test_priced_options_have_the_priced_length(
             )
             foreseen = way.total_tokens + estimate_question_tokens(before, bound, QUARTERS)
             assert sent.total <= foreseen + SLACK
-            # The same result given once more is weighed, although it may stand above.
+            # The same result given once more is counted, although it may be above.
             assert bound.tool_results or foreseen <= sent.total + SLACK
 
 

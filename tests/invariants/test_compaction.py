@@ -92,7 +92,7 @@ def check_tokens(receipt: CompactionReceipt) -> None:
 def check_removed(receipt: CompactionReceipt, *, free: list[str], known: set[str], asked: dict[str, str]) -> list[str]:
     """What was taken out was there, each once.
 
-    A reply that stands as its outline is still there to be taken. ``asked`` are questions that replies stand behind.
+    A reply that is as its outline is still there to be taken. ``asked`` are questions that replies are behind.
     """
     gone: list[str] = []
     left = set(asked.values()) - set(free)
@@ -119,7 +119,7 @@ def check_removed(receipt: CompactionReceipt, *, free: list[str], known: set[str
 
 
 def join_replies(removed: Collection[str], *, free: list[str], asked: dict[str, str]) -> None:
-    """Replies to what left alone stand behind the question before it, and go with that one."""
+    """Replies to what left alone are behind the question before it, and go with that one."""
     before = ""
     for name in free:
         if name not in asked and name not in removed:

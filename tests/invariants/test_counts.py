@@ -88,14 +88,14 @@ def test_only_headings_references_images_and_old_handles_are_outside_segments(
     for seen in play(plan):
         claimed_later = {s.id for s in segments_of(seen.envelope, LayerId.L4) if s.kind == "tool"}
         for left in unclaimed(seen.envelope):
-            # A result that was given again stands as its call in both turns, and L4 claims the newer.
+            # A result that was given again appears as its call in both turns, and L4 claims the newer.
             unclaimed_lines = without_stubs(left, claimed_later).split("\n")
             lines = [line for line in unclaimed_lines if line and not line.startswith(("- ", "[Picture: "))]
             assert set(lines) <= HEADINGS, left
 
 
 def claimed(envelope: Envelope) -> dict[str, int]:
-    """What each layer weighs by its own text: L1 and L3 as one, the others segment by segment."""
+    """The tokens of each layer's own text: L1 and L3 as one, the others segment by segment."""
     system, library, turn, strip, user = envelope.layers
     return {
         system.id.value: len(tokens(system.text)),
@@ -108,7 +108,7 @@ def claimed(envelope: Envelope) -> dict[str, int]:
 
 
 def unclaimed(envelope: Envelope) -> list[str]:
-    """The text of each message without what its layers claim of it; a claim that does not stand there fails."""
+    """The text of each message without what its layers claim of it; a claim that is not there fails."""
     system, library, turn, strip, user = envelope.layers
     left = [message.text for message in envelope.messages]
     left[-1] = cut_end(cut_start(left[-1], turn.text), user.text)

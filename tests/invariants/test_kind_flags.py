@@ -39,7 +39,7 @@ def ask(chat: Conversation, kind: CodeTask | None, number: int) -> None:
 
 
 def disturb(chat: Conversation, deed: str, at: int) -> None:
-    """Something that changes what stands in the prompt; where there is nothing to do it to, nothing."""
+    """Something that changes what is in the prompt; where there is nothing to do it to, nothing."""
     records = chat.turns()
     names = [row.id for row in chat.library() if row.kind == "instruction"]
     doing: dict[str, Callable[[], object]] = {

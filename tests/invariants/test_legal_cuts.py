@@ -15,7 +15,7 @@ TRIED = settings.get_profile("invariants")
 
 
 def cut(envelope: Envelope, layer_id: LayerId, at: int) -> Envelope:
-    """The envelope without what stands before a place in a layer."""
+    """The envelope without what is before a place in a layer."""
     return with_segments(envelope, layer_id, segments_of(envelope, layer_id)[at:])
 
 

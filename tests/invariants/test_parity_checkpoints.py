@@ -105,7 +105,7 @@ class Erasing:
 
 
 def play(player: type[TightLasting], kept: Kept, folder: Path, open_store: Callable[[], Store]) -> list[Turn | str]:
-    """What came of the moves, opening the conversation anew before each of them."""
+    """What came of the moves, opening the conversation again before each of them."""
     folder.mkdir()
     played = player(kept, folder, open_store, summarizer=_summarizer(kept))
     played.walk([player is not Sparing] * len(kept.moves))

@@ -40,7 +40,7 @@ def ask_all(past: Sequence[Turn]) -> PromptState:
 
 
 def said(exchange: HistoryTurn) -> tuple[str, str, int, str, str, int]:
-    """What an exchange says, wherever it stands."""
+    """What an exchange says, wherever it is."""
     user, reply = exchange.question, exchange.reply
     return user.id, user.text, user.segment.tokens, reply.id, reply.text, reply.segment.tokens
 

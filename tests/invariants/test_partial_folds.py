@@ -47,7 +47,7 @@ def plan(keep: int | None, state: PromptState, turn: Turn) -> LayoutPlan:
 
 
 def _check_place(standing: PlacedArtifact, messages: Sequence[Message]) -> None:
-    """The newest piece of what is known stands in the message that its place names."""
+    """The newest piece of what is known is in the message that its place names."""
     assert standing.place is not None
     at = 0 if standing.place == SYSTEM_POSITION else int(standing.place.partition(":")[2])
     assert standing.pieces[-1] in messages[at].pieces[0] or standing.pieces[-1] in messages[at].pieces

@@ -40,7 +40,7 @@ def first_difference(before: Envelope, now: Envelope) -> Difference | None:
 
 
 def names_at(envelope: Envelope, place: Difference) -> set[str]:
-    """The segments that stand at a place, each from the end of what stands before it."""
+    """The segments that are at a place, each from the end of what is before it."""
     if place.message >= len(envelope.messages):
         return set()
     message = envelope.messages[place.message]
@@ -130,7 +130,7 @@ def part_text(envelope: Envelope, part: str) -> str:
 
 
 def shelved(envelope: Envelope) -> dict[str, str]:
-    """What the system message holds, with the hash of the text that stands there."""
+    """What the system message holds, with the hash of the text that is there."""
     return {placed.artifact.id: placed.artifact.hash for placed in envelope.prompt.system_library.values()}
 
 

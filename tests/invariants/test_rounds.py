@@ -63,7 +63,7 @@ def check(story: Story, opened: PromptState) -> None:
     assert envelope.total == sum(message.tokens for message in envelope.messages)
     for segment in (one for layer in (LayerId.L3, LayerId.L4) for one in envelope.segments(layer)):
         if segment.place is None:
-            # Listed and not stated: where prices decide, what stands above is not referred to one by one.
+            # Listed and not stated: where prices decide, what is above is not referred to one by one.
             assert (segment.form, segment.text, segment.tokens) == (ArtifactForm.REFERENCE, "", 0)
             assert story.terms.layout is LayoutMode.AUTO
             continue

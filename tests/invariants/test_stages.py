@@ -45,7 +45,7 @@ moves = st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 30)), min_size
 
 def open_chat(store: InMemoryStore, **given: object) -> tuple[Conversation, Backend]:
     backend, _ = make_backend(store, None)
-    # Often enough that what is opened anew comes from snapshots.
+    # Often enough that what is opened again comes from snapshots.
     backend = replace(backend, checkpoint_every=3)
     return Conversation.open(backend, NAME, dict(given)), backend
 

@@ -24,7 +24,7 @@ def test_no_layer_names_an_id_twice(plan: Plan) -> None:
 @given(plan=plans())
 def test_library_has_earlier_attachments_in_first_seen_order(plan: Plan) -> None:
     for seen in play(plan):
-        drawn_in = seen.expected.inlined  # these stand in L1, and in L2 only while their texts differ
+        drawn_in = seen.expected.inlined  # these are in L1, and in L2 only while their texts differ
         names = [segment.id for segment in segments_of(seen.envelope, LayerId.L2) if segment.id not in drawn_in]
         assert names == [name for name in seen.expected.known if name not in drawn_in]
 

@@ -56,12 +56,12 @@ class Version:
 
 
 def start_marker(key: int, version: Version) -> str:
-    """Stands near the start, so that an outline keeps it."""
+    """Is near the start, so that an outline keeps it."""
     return f"k{key}e{version.edit}d{version.draft}head"
 
 
 def end_marker(key: int, version: Version) -> str:
-    """Stands at the very end, which only the whole text has."""
+    """Is at the very end, which only the whole text has."""
     return f"k{key}e{version.edit}d{version.draft}tail"
 
 
@@ -104,6 +104,6 @@ def list_stubs(text: str) -> list[str]:
 
 
 def without_stubs(text: str, names: Iterable[str]) -> str:
-    """The text without what stands in it for these tool results."""
+    """The text without what is in it for these tool results."""
     gone = frozenset(names)
     return _STUB.sub(lambda stub: "" if stub[1] in gone else stub[0], text)

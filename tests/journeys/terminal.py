@@ -37,7 +37,7 @@ class _Screen(pyte.HistoryScreen):
 
 
 class Terminal:
-    """Runs a command until its block ends. ``shown`` is all that stood there, without colours and cursor movements."""
+    """Runs a command until its block ends. ``shown`` is all that was there, without colours and cursor movements."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Terminal:
 
     @property
     def screen(self) -> list[str]:
-        """What stands there for a person: the lines that scrolled off, then those on the screen."""
+        """What is there for a person: the lines that scrolled off, then those on the screen."""
         columns = range(self._screen.columns)
         scrolled = ["".join(line[column].data for column in columns) for line in self._screen.history.top]
         return [line.rstrip() for line in (*scrolled, *self._screen.display)]

@@ -129,5 +129,5 @@ def test_conversation_of_several_runners_continues_after_reload(tmp_path: Path) 
         conversation = engine.chat("office")
         assert [record.message.text for record in conversation.turns()] == [text for _, text in asked]
         assert list(engine.verify()) == []
-    # What was said stands in the last request, as it was said.
+    # What was said is in the last request, as it was said.
     assert [text in sent[-1] for text in said[:-1]] == [True] * 3

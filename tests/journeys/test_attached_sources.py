@@ -17,7 +17,7 @@ from lamella.attach import Attachment
 BEDS = "# Garden\n" + "".join(f"Bed {bed} has {bed * 3} tomato plants.\n" for bed in range(12))
 NEW = "Bed 99 is new.\n"
 TIDES = "<title>Tides</title><p>The harbour was closed for nine days.</p><p>No ship came in, and none went out.</p>"
-# What a source says, by what it is attached as. Each stands in a prompt once.
+# What a source says, by what it is attached as. Each is in a prompt once.
 SAYS = {"garden.md": "Bed 3 has 9 tomato plants.", "tides.pdf": "High water at noon.", "/tides": "closed for nine days"}
 
 
@@ -69,7 +69,7 @@ def texts(turn: Turn) -> list[str]:
 
 
 def count(turn: Turn) -> dict[str, int]:
-    """How often each source stands in what is sent."""
+    """How often each source is in what is sent."""
     everything = "\n".join(texts(turn))
     return {name: everything.count(says) for name, says in SAYS.items()}
 

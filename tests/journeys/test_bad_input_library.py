@@ -304,6 +304,6 @@ def test_failed_first_ask_keeps_the_system_prompt() -> None:
 
 
 def test_list_of_attachments_may_be_any_iterable() -> None:
-    given: Callable[[], Any] = lambda: (note for note in [Note(path="a.md", text="A")])  # noqa: E731 - made anew
+    given: Callable[[], Any] = lambda: (note for note in [Note(path="a.md", text="A")])  # noqa: E731 - made again
     loose: Any = Conversation()
     assert loose.ask("one", attach=given()) == Conversation().ask("one", attach=list(given()))

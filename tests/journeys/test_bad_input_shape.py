@@ -256,7 +256,7 @@ def test_unordered_and_extreme_times_are_accepted(tmp_path: Path) -> None:
 SETTINGS = {
     "no such layout": ({"layout": "sideways"}, "bad_setting", "There is no layout 'sideways'"),
     "a layout in capitals": ({"layout": "LIBRARY"}, "bad_setting", "There is no layout 'LIBRARY'"),
-    "a history that shows no turn": ({"history_turns": 0}, "bad_setting", "history_turns is 0"),
+    "a history that shows no turn": ({"history_turns": 0}, "bad_setting", "Invalid history_turns: 0"),
     "no such profile": ({"profile": "fast"}, "bad_setting", "There is no profile 'fast'"),
     "no such step": ({"compaction": {"steps": ["shred"]}}, "bad_setting", "There is no step 'shred'"),
     "a step twice": ({"compaction": {"steps": ["handle", "handle"]}}, "bad_setting", "A step is named twice"),

@@ -19,7 +19,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @contextmanager
 def chat_at(url: str, **settings: object) -> Iterator[Conversation]:
-    """The conversation, opened anew."""
+    """The conversation, opened again."""
     with lamella.open(url) as engine:
         yield engine.chat("demo", **settings)
 

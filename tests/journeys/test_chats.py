@@ -164,7 +164,7 @@ def test_missing_conversation_is_named_with_hint(run: Run, url: str, words: tupl
     assert (printed.code, printed.out) == (2, "")
     assert printed.err == (
         "error: There is no conversation 'nobody'.\n"
-        f"hint: See `lamella chats list --store {url}` for those there are.\n"
+        f"hint: `lamella chats list --store {url}` lists the conversations.\n"
     )
 
 
@@ -221,8 +221,8 @@ READING = [
 def test_missing_store_is_error_for_reading_commands(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
     printed = run(*words)
     error, hint = printed.err.splitlines()
-    assert (printed.code, error) == (2, f"error: There is no store at sqlite:///{tmp_path}/chats.db.")
-    assert hint.startswith("hint: Check the address.")
+    assert (printed.code, error) == (2, f"error: Store not found: sqlite:///{tmp_path}/chats.db")
+    assert hint.startswith("hint: Check the address, or create the store: ")
     assert list(tmp_path.iterdir()) == []
 
 

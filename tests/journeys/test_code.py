@@ -94,8 +94,8 @@ def test_code_selection_is_pending_for_next_turn(repository: Path, tmp_path: Pat
         (["none"], "source_missing", "There is no folder none"),
         (["repo/src/beds.py"], "source_missing", "is a file, not a folder"),
         (["repo", "--question", " "], "bad_usage", "Missing question"),
-        (["repo", "--budget", "7"], "bad_call", "A budget of 7 tokens does not hold the name of one file"),
-        (["empty"], "source_missing", "There is nothing to choose from in empty: 0 left out"),
+        (["repo", "--budget", "7"], "bad_call", "A budget of 7 tokens is too small for the name of one file"),
+        (["empty"], "source_missing", "No files to select from in empty: 0 were left out"),
         ([], "bad_usage", "Give either a folder or --files"),
         (["repo", "--files", "a.json"], "bad_usage", "Give either a folder or --files"),
         (["--files", "none.json"], "source_missing", "none.json cannot be read"),
@@ -144,7 +144,7 @@ def test_selection_creates_missing_conversation_and_reports_if_nothing_fits(repo
     with open_engine(url) as engine:
         assert [one.name for one in engine.chats()] == ["new-one"]
         assert engine.chat("new-one").pending_commands.attach
-    said = "No file has anything of the question"
+    said = "No file matches the question"
     assert said in run("code", "select", str(repository), "--question", "zzqqxx wwvv").err
     assert said not in run("code", "select", str(repository), "--question", QUESTION).err
     asked = ("code", "select", str(repository), "--question", "zzqqxx wwvv")

@@ -101,7 +101,7 @@ def test_invalid_max_tokens_is_refused(tmp_path: Path, wanted: int) -> None:
     script = ScriptedProvider("never")
     with lamella.open(f"sqlite:///{tmp_path}/chats.db", model=MODEL, provider=script) as engine:
         conversation = engine.chat("demo")
-        with pytest.raises(InvalidOperationError, match="max_tokens is"):
+        with pytest.raises(InvalidOperationError, match="Invalid max_tokens: "):
             conversation.send("hi", max_tokens=wanted)
         assert conversation.turns() == []
 
@@ -170,9 +170,9 @@ def test_timeout_of_program_applies(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"timeout": 0}, "timeout is 0"),
-        ({"timeout": float("nan")}, "timeout is nan"),
-        ({"max_attempts": 0}, "max_attempts is 0"),
+        ({"timeout": 0}, "Invalid timeout: 0"),
+        ({"timeout": float("nan")}, "Invalid timeout: nan"),
+        ({"max_attempts": 0}, "Invalid max_attempts: 0"),
     ],
 )
 def test_invalid_timeout_is_refused(given: dict[str, float], words: str) -> None:

@@ -197,7 +197,7 @@ def test_invalid_setting_is_named_with_its_file(machine: Machine) -> None:
     assert f"{machine.project}: There is no step 'shred'." in told
     assert any(line.startswith("LAMELLA_WARN: Thresholds are not in order: warn nan") for line in told)
     assert "LAMELLA_STORE: There is no kind of store 'mysql'." in told
-    assert "LAMELLA_HISTORY_TURNS: history_turns is 0." in told
+    assert "LAMELLA_HISTORY_TURNS: Invalid history_turns: 0" in told
     assert any(line.startswith(f"{machine.project}: ") and "none.toml" in line for line in told)
     assert len(told) == 7
 

@@ -20,7 +20,7 @@ _EXAMPLE = re.compile(r"^ +(lamella (?!COMMAND|--help).+?) *$", re.MULTILINE)
 
 def list_commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:  # noqa: ANN401 - typer hides its types
     yield words
-    # What a group is about stands before its commands: any workflow will do.
+    # What a group is about is before its commands: any workflow will do.
     about = ("paper",) if words == ("workflow",) else ()
     for name, inner in getattr(command, "commands", {}).items():
         yield from list_commands(inner, *words, *about, name)

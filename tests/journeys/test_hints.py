@@ -195,7 +195,7 @@ def test_chat_hint_names_slash_command(kept: Kept, home: Mapping[str, str], scri
 
 def test_missing_store_hint_says_how_to_create_one(kept: Kept) -> None:
     ran = run("chats", "list", "--store", f"sqlite:///{kept.folder / 'none.db'}")
-    assert "A new store begins with `lamella chat --store" in ran.err
+    assert "create the store: `lamella chat --store" in ran.err
     assert PYTHONIC.search(ran.err) is None
 
 

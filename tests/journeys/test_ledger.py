@@ -94,14 +94,14 @@ def test_own_prefix_change_is_named_with_cause(url: str) -> None:
         ScriptedReply(text="two", usage=usage(plain=700)),
         layout="library",
     )
-    assert "  verdict   we moved the prefix: artifact_added(garden.md)" in show(url)
+    assert "  verdict   the prefix changed: artifact_added(garden.md)" in show(url)
     call = json.loads(run("ledger", "demo", "--json", "--store", url).out)["turns"][1]["calls"][0]
     assert call["verdict"] == {
         "outcome": "moved",
         "cause": "artifact_added",
         "segment": "garden.md",
         "ours": True,
-        "says": "we moved the prefix: artifact_added(garden.md)",
+        "says": "the prefix changed: artifact_added(garden.md)",
     }
 
 

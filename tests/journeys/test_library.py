@@ -102,7 +102,7 @@ def test_each_command_is_reverted_by_its_opposite(lamella: Run, vault: Path) -> 
     assert "detached with the next turn: plan.md" in lamella("detach", "talk").out
     ran = lamella("drop", "talk", "plan.md")
     assert "dropped with the next turn: plan.md" in ran.out
-    assert "note: plan.md was to be detached with the next turn; that is taken back." in ran.err
+    assert "note: plan.md will not be detached with the next turn." in ran.err
     ran = lamella("attach", "talk", "plan.md", "--vault", str(vault), "--json")
     waiting = body(ran)["waiting"]
     assert isinstance(waiting, dict)
@@ -111,7 +111,7 @@ def test_each_command_is_reverted_by_its_opposite(lamella: Run, vault: Path) -> 
 
 def test_folder_that_does_not_fit_is_selected_and_stays_after_reload(lamella: Run, vault: Path, tmp_path: Path) -> None:
     ran = lamella("attach", "talk", "docs", "--for", "What of subject7?", "--vault", str(vault))
-    assert "note: Of the 12 notes of docs, " in ran.err
+    assert "note: Not all notes of docs fit: " in ran.err
     shown = rows(lamella("show", "talk", "--json"))
     assert (shown["docs/07.md"]["form"], shown["docs"]["kind"]) == ("full", "folder")
     assert shown["docs"]["left_out"]
@@ -161,7 +161,9 @@ def test_invalid_library_command_is_reported_and_changes_nothing(lamella: Run, v
     before = lamella("show", "talk", "--json").out
     assert refusal(lamella("detach", "talk", "x.md", "--json"), code="bad_call") == "x.md is not attached."
     assert refusal(lamella("drop", "talk", "x.md", "--json"), code="bad_call") == "x.md is not in the prompt."
-    assert "is not in the library" in refusal(lamella("pin", "talk", "x.md", "--json"), code="bad_call")
+    assert "is neither an attachment nor a message" in refusal(
+        lamella("pin", "talk", "x.md", "--json"), code="bad_call"
+    )
     assert refusal(lamella("unpin", "talk", "plan.md", "--json"), code="bad_call") == "plan.md is not pinned."
     assert refusal(lamella("refresh", "talk", "x.md", "--json"), code="bad_call") == "x.md is not known here."
     gone = lamella("attach", "talk", "x.md", "--vault", str(vault), "--json")

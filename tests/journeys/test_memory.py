@@ -90,7 +90,7 @@ def test_chat_shows_adds_and_loads_memory(person: Person) -> None:
     told = person.run("ledger", "garden").out
     assert told.count("system_changed") == 1
     assert "system_changed(memory, new: Keeps bees)" in told
-    assert "It is what is remembered" in person.run("why", "garden", "memory").out
+    assert "It has the remembered facts" in person.run("why", "garden", "memory").out
 
 
 def test_chat_with_disabled_memory_has_none(person: Person) -> None:
@@ -100,7 +100,7 @@ def test_chat_with_disabled_memory_has_none(person: Person) -> None:
     why = person.run("why", "garden", "memory").out
     assert why.startswith("memory is not in the prompt")
     assert "attach it" not in why
-    assert "the setting memory keeps it out" in why
+    assert "the setting memory excludes them" in why
     assert person.run("chats", "show", "garden", "--sources").out.endswith("No answer cites a source.\n")
 
 

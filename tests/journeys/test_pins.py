@@ -25,7 +25,7 @@ def test_pinned_message_is_kept_until_unpinned(tmp_path: Path, home: Mapping[str
     assert "turn:1 is pinned from the next message on" in ran.out
     assert run("compact", "harbour", "--to", "0.001", "--store", url).exit == 0
     first = json.loads(run("why", "harbour", _first(url), "--json", "--store", url).out)
-    assert (first["in_prompt"], first["why"]) == (True, "It is a pinned message: no compaction takes it out.")
+    assert (first["in_prompt"], first["why"]) == (True, "It is a pinned message; no compaction removes it.")
     ran = chat(url, "/unpin turn:1", "Let it go.", "And?", script=script, environment=home)
     assert "is no longer pinned" in ran.out
     assert run("compact", "harbour", "--to", "0.0005", "--store", url).exit == 0

@@ -248,7 +248,7 @@ def test_in_a_chat_questions_are_previewed_pinned_edited_answered_again_and_dele
     )  # fmt: skip
     ran = spawn("chat", kept, "--store", url, stdin="\n".join(lines).encode(), environment=home)
     assert "of 123,904 tokens" in ran.out
-    assert "nowhere.md is not in the library, and no message of the prompt is called so." in ran.err
+    assert "nowhere.md is neither an attachment nor a message of the prompt." in ran.err
     assert ran.err.count("error: ") == 5, "a pin of nothing, one answer more than the script has, and three empty words"
     assert said(url)[:2] == ["And in winter?", "Nothing."]
     assert "Since when?" in said(url)

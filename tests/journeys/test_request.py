@@ -70,7 +70,12 @@ def test_named_model_is_accepted_by_any_format(tmp_path: Path) -> None:
 CLAUDE = {**TRANSCRIPT, "model": "anthropic:claude-opus-5-5"}
 REFUSED = {
     "no model": (TRANSCRIPT, "anthropic", [], "error: The conversation names no model."),
-    "another maker's model": (CLAUDE, "gemini", [], "error: anthropic:claude-opus-5-5 does not speak gemini."),
+    "another maker's model": (
+        CLAUDE,
+        "gemini",
+        [],
+        "error: anthropic:claude-opus-5-5 is not a model of the provider gemini.",
+    ),
     "no such provider": (CLAUDE, "acme", [], "error: There is no provider 'acme' to build a request for."),
     "a turn too far": (CLAUDE, "anthropic", ["--turn", "4"], "error: Turn not found: 4 (the conversation has 3)."),
     "no turn at all": ({"lamella": 1, "turns": []}, "anthropic", [], "error: Turn not found: 0"),
@@ -91,7 +96,7 @@ def test_impossible_request_is_refused(
 
 def test_python_refuses_model_of_other_provider_unless_named() -> None:
     turn = lamella.Conversation(model="anthropic:claude-opus-5-5").ask("Hi.")
-    with pytest.raises(lamella.BadInputError, match="claude-opus-5-5 does not speak openai"):
+    with pytest.raises(lamella.BadInputError, match="claude-opus-5-5 is not a model of the provider openai"):
         turn.request("openai")
     assert turn.request("openai", model="anthropic/claude-opus-5-5")["model"] == "anthropic/claude-opus-5-5"
     assert turn.request("anthropic")["model"] == "claude-opus-5-5"

@@ -21,7 +21,7 @@ def at_terminal(home: Mapping[str, str], *words: str, columns: int = 80, kind: s
 
 
 class Author:
-    """Writes answers of which every word stands there once."""
+    """Writes answers in which every word is unique."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)

@@ -106,8 +106,8 @@ def test_pending_system_prompt_survives_leaving_chat(chat: Chat, home: Mapping[s
         ("temprature 0.2", "There is no setting temprature.", "Did you mean temperature?"),
         ("nonsense", "There is no setting nonsense.", "Settings are:"),
         ("temperature warm", "The setting temperature is 'warm'", "temperature takes a number from 0"),
-        ("temperature=7", "temperature is 7.0.", "from 0"),
-        ("temperature 7", "temperature is 7.0.", "from 0"),
+        ("temperature=7", "Invalid temperature: 7.0", "from 0"),
+        ("temperature 7", "Invalid temperature: 7.0", "from 0"),
         ("reasoning_effort much", "There is no reasoning_effort 'much'.", "low, medium, high"),
         ("model local", "model cannot be set for one conversation.", "--model"),
         ("compaction {", "compaction is not JSON.", "JSON"),
@@ -194,6 +194,6 @@ def test_invalid_limit_is_refused_with_valid_form(chat: Chat, value: str) -> Non
     ran = chat(words=("--set", f"max_cost={value}"))
     assert ran.exit == 2
     assert ran.err.splitlines()[-2:] == [
-        f"error: max_cost is {value}.".replace("-1", "-1.0"),
+        f"error: Invalid max_cost: {value}".replace("-1", "-1.0"),
         "hint: Give a number above 0, or none for no limit.",
     ]

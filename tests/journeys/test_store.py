@@ -252,7 +252,7 @@ def test_store_to_copy_from_must_be_there(run: Run, tmp_path: Path) -> None:
         "store", "copy", "--from", f"sqlite:///{tmp_path}/from.db", "--to", f"sqlite:///{tmp_path}/to.db"
     )
     assert code == 2
-    assert err.startswith(f"error: There is no store at sqlite:///{tmp_path}/from.db.")
+    assert err.startswith(f"error: Store not found: sqlite:///{tmp_path}/from.db")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -92,7 +92,7 @@ def test_ask_summarizes_oldest_turns_and_reports_cost(url: str, script: Script, 
 
 
 def test_chat_summarizes_between_messages_and_on_request(url: str, script: Script, home: Mapping[str, str]) -> None:
-    # What is asked for by hand is asked over a connection of its own, on which a script begins anew.
+    # What is asked for by hand is asked over a connection of its own, on which a script begins again.
     model = script(*paid(SUMMARY, "Still fine."))
     seed(url, model, turns=10)
     words = b"Is it?\n/compact 0.3\n/ledger\n"

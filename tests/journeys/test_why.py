@@ -40,7 +40,7 @@ def test_why_prints_reason_and_commands_to_paste(url: str) -> None:
     (read,) = [line.strip().removeprefix("read it: ") for line in lines if "read it: " in line]
     assert "# Spec" in run(*read.split()[1:]).out
     assert run(*undo.split()[1:]).exit == 0
-    assert "It stands in the context library in full." in run("why", "garden", "spec", "--store", url).out
+    assert "It is in the context library in full." in run("why", "garden", "spec", "--store", url).out
 
 
 def test_json_option_prints_same_reason(url: str) -> None:
@@ -54,7 +54,7 @@ def test_json_option_prints_same_reason(url: str) -> None:
 def test_erased_attachment_is_reported(url: str) -> None:
     assert run("chats", "delete", "garden", "--artifact", "secret.md", "--yes", "--store", url).exit == 0
     reason = json.loads(run("why", "garden", "secret.md", "--json", "--store", url).out)
-    assert (reason["in_prompt"], reason["why"]) == (False, "It was erased: nothing of it is left.")
+    assert (reason["in_prompt"], reason["why"]) == (False, "It was erased for good.")
 
 
 def test_message_skipped_by_branch_is_not_forgotten_attachment(url: str) -> None:
@@ -63,7 +63,7 @@ def test_message_skipped_by_branch_is_not_forgotten_attachment(url: str) -> None
         gone = conversation.turns()[1].message.id
         conversation.delete(gone)
     lines = run("why", "garden", gone, "--store", url).out.splitlines()
-    assert lines[1] == "It is a message that this branch goes on without: it is on another one."
+    assert lines[1] == "It is a message of another branch."
     assert not any("attach" in line for line in lines)
     (back,) = [line.strip().removeprefix("continue from it: ") for line in lines if "continue from it" in line]
     assert run(*back.split()[1:]).exit == 0

@@ -129,7 +129,7 @@ def test_pending_commands_are_printed_with_file_names(talk: Talk, home: Mapping[
     shown = spawn("show", "talk", environment=home)
     assert "detached with the next turn: plan.md:1\ndropped with the next turn: map.png\n" in shown.out
     done = spawn("detach", "talk", "map.png", environment=home)
-    assert "note: map.png was to be dropped with the next turn; that is taken back." in done.err
+    assert "note: map.png will not be dropped with the next turn." in done.err
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
@@ -143,7 +143,7 @@ def test_line_below_prompt_is_never_truncated(
         terminal.press("/attach a-note-with-a-long-name.md", ENTER)
         terminal.wait_for("+a-note-with-a-long-name.md")
         terminal.press("/pin plan.md", ENTER)
-        terminal.wait_for("is not")
+        terminal.wait_for("is neither")
         terminal.wait_for("+a-note-with-a-long-name.md")
         last = [line for line in terminal.screen if line.endswith("+a-note-with-a-long-name.md")]
         assert terminal.end_chat() == 0
@@ -184,7 +184,7 @@ def test_pending_image_drop_shows_its_name(talk: Talk) -> None:
 
 def test_drop_cancels_pending_attachment_and_spares_pinned_one(talk: Talk) -> None:
     ran = talk("/attach plan.md", "/drop plan.md", "Read @plan.md.", "/pin plan.md", "Keep it.", "/drop plan.md")
-    assert "note: plan.md does not go with the next turn any more.\n" in ran.err
+    assert "note: plan.md is no longer attached to the next turn.\n" in ran.err
     assert "error: plan.md is pinned and stays.\nhint: Unpin it first, then drop it.\n" in ran.err
 
 
@@ -238,7 +238,7 @@ def test_messages_are_pinned_by_turn_and_unpinning_unknown_is_refused(talk: Talk
 
 def test_pin_cancels_pending_drop_and_moves_nothing(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("Read @plan.md.", "/drop plan.md", "/pin plan.md", "And now?")
-    assert "note: plan.md was to be dropped with the next turn; that is taken back.\n" in ran.err
+    assert "note: plan.md will not be dropped with the next turn.\n" in ran.err
     assert "plan.md is pinned from the next message on" in ran.out
     turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
     assert turns[-1]["prefix"]["cause"] == "none"
@@ -246,6 +246,6 @@ def test_pin_cancels_pending_drop_and_moves_nothing(talk: Talk, home: Mapping[st
 
 def test_note_mentioned_in_message_is_not_dropped(talk: Talk, home: Mapping[str, str]) -> None:
     ran = talk("Read @plan.md.", "/drop plan.md", "Once more: @plan.md")
-    assert "plan.md is attached by this turn itself, and so it is neither dropped nor detached with it." in ran.err
+    assert "plan.md is attached by this turn itself, so it is neither dropped nor detached." in ran.err
     turns = json.loads(spawn("replay", "talk", "--json", environment=home).out)["turns"]
     assert turns[-1]["prefix"]["cause"] == "none"

@@ -276,7 +276,7 @@ def _shorten_fields(answer: Body) -> Body:
         case {"trusted": list(places)}:
             return {**answer, "trusted": [{**one, "since": _DAY} for one in places]}
         case {"kind": "recent", "text": str(text)}:
-            # The day stands in the line, and the id follows from that.
+            # The day is in the line, and the id follows from that.
             return {**answer, "id": "0a1b2c3d", "text": _DAY + text[len(_DAY) :]}
         case {"workflow": str(), "stages": stages}:
             return {**answer, "stages": stages[:2]}

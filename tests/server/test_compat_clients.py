@@ -1,6 +1,6 @@
 """Recorded requests of real programs are served, by an upstream of the same API and by one of another.
 
-``make test-clients`` runs the programs themselves. ``python -m tests.clients --record`` records the requests anew.
+``make test-clients`` runs the programs themselves. ``python -m tests.clients --record`` records the requests again.
 """
 
 import json

@@ -42,7 +42,7 @@ def list_contents(operation: dict[str, Any]) -> Iterator[tuple[str, dict[str, An
 
 
 def test_recorded_examples_match_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If something changed on purpose, ``python -m tests.server.examples`` writes them anew."""
+    """If something changed on purpose, ``python -m tests.server.examples`` writes them again."""
     for name, value in name_home(str(tmp_path)).items():
         monkeypatch.setenv(name, value)
     assert write(record()) == FILE.read_text(encoding="utf-8")

@@ -138,7 +138,7 @@ def _wait_for_answers(talkers: list[Talker], many: int) -> None:
 
 
 def _check(server: Mortal, talkers: list[Talker], turns: int) -> None:
-    """Each question stands once, in order, with the answer that was heard and that is its own."""
+    """Each question is once, in order, with the answer that was heard and that is its own."""
     with httpx2.Client(base_url=server.address, timeout=HANG_SECONDS) as client:
         for one in talkers:
             said = client.get(f"/v1/conversations/{one.name}").json()["turns"]

@@ -65,7 +65,7 @@ def test_two_workers_on_one_server_answer_as_one(tmp_path: Path) -> None:
     [
         (["--workers", "2", "--store", "sqlite:///x.db"], 2, "workers need a store"),
         (["--host", "0.0.0.0"], 2, "no token was given out"),
-        (["--port", "99999"], 2, "serve.port is 99999"),
+        (["--port", "99999"], 2, "Invalid serve.port: 99999"),
         (["--store", "nowhere:x"], 2, "no kind of store"),
         (["nowhere-at-all"], 2, "nowhere-at-all"),
     ],

@@ -20,7 +20,7 @@ class Served:
 
 
 def count_block_tokens(block: bytes) -> int:
-    """A stand-in for a tokenizer: every four bytes are a token."""
+    """A simple tokenizer: every four bytes are a token."""
     return max(len(block) // 4, 1)
 
 

@@ -48,7 +48,7 @@ def _look(
     *,
     again: Callable[[Conversation | Conversation], Conversation | Conversation] = lambda chat: chat,
 ) -> list[dict[str, Any]]:
-    """What reaches the server in two rounds and what follows; ``again`` opens the chat anew around results."""
+    """What reaches the server in two rounds and what follows; ``again`` opens the chat again around results."""
     with spoken.serve(*LOOKING) as server:
 
         def send(turn: Turn) -> object:

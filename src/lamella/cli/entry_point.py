@@ -17,6 +17,7 @@ from lamella.errors import LamellaError, UntrustedError, UsageError
 
 _VARIABLE_PREFIX = "LAMELLA_"
 _PROGRAM = "lamella"
+_CHAT_ARGUMENT = "chat"
 
 
 def run_command_line(arguments: Sequence[str] | None = None) -> int:
@@ -172,6 +173,8 @@ def _to_lamella_error(error: BaseException) -> LamellaError:
             inner = sorted(getattr(getattr(context, "command", None), "commands", ()))
             # List the commands of a group only: all commands of the program are too many for one line.
             choice = f"Choose one of: {', '.join(inner)}. " if inner and path != _PROGRAM else ""
+            if getattr(getattr(error, "param", None), "name", "") == _CHAT_ARGUMENT:
+                choice = "`lamella chats list` lists the conversations. "
             return UsageError(message, hint=f"{choice}See: {path} --help")
         case MemoryError() | RecursionError():
             return LamellaError("Not enough memory.", hint="Use a smaller input.")

@@ -247,7 +247,7 @@ def rules(
 ) -> None:
     """List, add and remove the rules of a conversation.
 
-    A rule says what the model must do from now on, and stands in the system prompt until you remove it. The list also
+    A rule says what the model must do from now on, and stays in the system prompt until you remove it. The list also
     has candidates: sentences of yours that look like a rule. Confirm those that are rules, or dismiss them.
 
     lamella rules garden

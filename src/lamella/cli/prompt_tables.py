@@ -198,9 +198,13 @@ def print_command_effect(
 
 def _format_pending_commands(conversation_log: Conversation, pending: PendingCommands) -> Iterator[str]:
     """Yield one line per pending command, with the names that users know."""
-    known = droppable_names(conversation_log.current_state[0])
+    state = conversation_log.current_state[0]
+    known = droppable_names(state)
     for one in pending.attach:
         tokens = f", {format_count(pending.tokens[one.id], 'token')}" if one.id in pending.tokens else ""
+        there = state.library.get(one.id)
+        if there is not None and there.form is None and there.artifact.hash == one.hash:
+            tokens = ", already in the prompt"
         shown = " as its outline" if one.is_outlined else ""
         pinned = ", pinned" if one.policy == _PIN_POLICY else ""
         yield f"attached to the next turn: {escape_line(display_name(one))}, {one.kind}{shown}{tokens}{pinned}"

@@ -409,7 +409,7 @@ class CodeSelector:
     def _poor_selection_warnings(self, files: Sequence[CodeFile], budget: int) -> Iterator[str]:
         """Yield warnings about a selection that is of little use."""
         if all(one.score_parts.keys() <= _QUESTION_INDEPENDENT_PARTS for one in files):
-            yield "No file has anything of the question: these are the ones that changed last. Try other words."
+            yield "No file matches the question, so the last changed files were selected. Try other words."
         shown = (self._load_rendered_file(one.path) for one in files)
         if all(one.form is CodeForm.NAME for one in files) and any(one and one.text.strip() for one in shown):
             yield (
@@ -513,14 +513,14 @@ def _list_unselected(ranked: Sequence[RankedFile], chosen: Collection[str]) -> l
 def _no_files_error(root: str, listing: CodeListing) -> SourceNotFoundError:
     some = "; ".join(f"{path}: {why}" for path, why in listing.left_out[:_MAX_SHOWN_REASONS])
     return SourceNotFoundError(
-        f"There is nothing to choose from in {root or 'what was given'}: {len(listing.left_out):,} left out.",
-        hint=f"Left out are, among others: {some}." if some else "It has no files.",
+        f"No files to select from in {root or 'the given files'}: {len(listing.left_out):,} were left out.",
+        hint=f"Left out, among others: {some}." if some else "It has no files.",
     )
 
 
 def _budget_too_small_error(budget: int, path: str, tokens: int) -> InvalidOperationError:
     return InvalidOperationError(
-        f"A budget of {budget:,} tokens does not hold the name of one file: {path} would be the first, and saying "
-        f"what is chosen takes {tokens:,} without it.",
-        hint="Give a larger budget; 20,000 hold a few files and many skeletons.",
+        f"A budget of {budget:,} tokens is too small for the name of one file, {path}: the list of files alone "
+        f"takes {tokens:,} tokens.",
+        hint="Give a larger budget; 20,000 tokens are enough for a few files and many skeletons.",
     )

@@ -45,9 +45,9 @@ from lamella.ports import SourceReaders
 # Pending commands.
 
 NO_PENDING_COMMANDS = TurnRequest(text="")
-_CANCELLED_ATTACH_MESSAGE = "{name} does not go with the next turn any more."
-_ATTACHED_NOW_MESSAGE = "{name} is attached by this turn itself, and so it is neither dropped nor detached with it."
-_CANCELLED_COMMAND_MESSAGE = "{name} was to be {was} with the next turn; that is taken back."
+_CANCELLED_ATTACH_MESSAGE = "{name} is no longer attached to the next turn."
+_ATTACHED_NOW_MESSAGE = "{name} is attached by this turn itself, so it is neither dropped nor detached."
+_CANCELLED_COMMAND_MESSAGE = "{name} will not be {was} with the next turn."
 
 
 class PendingCommands(Struct, frozen=True, kw_only=True):
@@ -208,7 +208,10 @@ def merge_pending_into_request(pending: TurnRequest, turn_request: TurnRequest, 
         joined,
         pin=tuple(name for name in joined.pin if name in there),
         unpin=tuple(name for name in joined.unpin if name in there),
-        warnings=(*joined.warnings, *(f"{name} is not there to be pinned or unpinned any more." for name in missing)),
+        warnings=(
+            *joined.warnings,
+            *(f"{name} is no longer in the prompt, so it is neither pinned nor unpinned." for name in missing),
+        ),
     )
 
 
@@ -405,7 +408,7 @@ class CommandResolver:
             return found[0]
         ids_by_alias = message_ids_by_alias(self._state)
         if name not in ids_by_alias:
-            problem = f"{name} is not in the library, and no message of the prompt is called so."
+            problem = f"{name} is neither an attachment nor a message of the prompt."
             free = [
                 one.id
                 for one in (*self._pending.pending_attachments, *self._list_library())

@@ -750,7 +750,7 @@ class Conversation:
         )
         if waiting is None or waiting.envelope.message_id != self.head:
             raise InvalidOperationError(
-                "This turn waits for no answer.", hint="Ask something, or regenerate the last answer."
+                "No unanswered question.", hint="Ask a question, or regenerate the last answer."
             )
         send_context = self._send_context(waiting.envelope.model, max_tokens)
         run_request = self._build_run_request(send_context, toolbox, limits, turn=waiting, calls=tuple(calls))
@@ -1416,7 +1416,7 @@ class Conversation:
         session = self.workflow_session
         if session is None:
             raise WorkflowError(
-                "This conversation has no workflow.", hint=lambda door: f"Begin one: {door.start_workflow_hint()}."
+                "This conversation has no workflow.", hint=lambda hints: f"Begin one: {hints.start_workflow_hint()}."
             )
         return session
 

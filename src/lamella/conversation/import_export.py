@@ -403,7 +403,7 @@ class ConversationRepository:
             name = self.conversation_name(conversation_key)
             raise InvalidOperationError(
                 f"{name} never had an artifact {artifact!r}.",
-                hint=lambda door: f"See its attachments with {door.show_chat_hint(name)}.",
+                hint=lambda hints: f"See its attachments with {hints.show_chat_hint(name)}.",
             )
         contents = tuple({**own, **dict.fromkeys(_iter_content_hashes(records, summary_content_hashes))})
         self._forget_elsewhere(conversation_key)

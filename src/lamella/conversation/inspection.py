@@ -255,4 +255,4 @@ def _message_problem(conversation_key: str, node: MessageNode) -> str | None:
         derived = derive_message_id(conversation_key, node.event)
     except (LookupError, TypeError, StoreCorruptedError) as error:
         return f"cannot be read: {error}"
-    return None if derived == node.id else "its id does not follow from its text"
+    return None if derived == node.id else "its id does not match its text"

@@ -99,9 +99,9 @@ def message_ids_by_alias(state: PromptState) -> Mapping[str, str]:
 def _pin_not_found_error(name: str, policy: AttachmentPolicy) -> ArtifactError:
     done = "pinned" if policy is AttachmentPolicy.PIN else "unpinned"
     return ArtifactError(
-        f"{name} cannot be {done}: it is not in the library, and no message of the prompt is called so.",
-        hint="Attach an artifact with the policy pin. Name a message by its id, or as turn:3 or reply:3; one that a "
-        "compaction took out is back once that is undone.",
+        f"{name} cannot be {done}: it is neither an attachment nor a message of the prompt.",
+        hint="Attach an artifact with the policy pin. Name a message by its id, or as turn:3 or reply:3; a message "
+        "that a compaction removed comes back when you undo the compaction.",
     )
 
 

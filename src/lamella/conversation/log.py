@@ -224,7 +224,7 @@ def message_not_found_error(log: EventLog, message: str, *, name: str) -> Invali
     if node is None:
         return InvalidOperationError(
             f"The conversation {name} has no such message: {canonical_json(message)}.",
-            hint=lambda door: f"See its messages with {door.show_chat_hint(name)}.",
+            hint=lambda hints: f"See its messages with {hints.show_chat_hint(name)}.",
         )
     if message in message_ids(log.branch_records()) and node.role is MessageAuthor.REPLY:
         return InvalidOperationError(
@@ -234,7 +234,7 @@ def message_not_found_error(log: EventLog, message: str, *, name: str) -> Invali
     head = next((head for head in log.branch_heads() if message in message_ids(log.branch_records(head))), message)
     return InvalidOperationError(
         f"The message {message} of {name} is on another branch.",
-        hint=lambda door: f"Go there first: {door.switch_branch_hint(name, head)}.",
+        hint=lambda hints: f"Go there first: {hints.switch_branch_hint(name, head)}.",
     )
 
 
@@ -427,7 +427,7 @@ class ConversationLog:
                 raise ConflictError(conversation_key=self.name, expected=known, found=known + more)
             raise StoreCorruptedError(
                 f"The content {missing} of {self.name} is missing.",
-                hint=lambda door: f"Use {door.verify_store_hint()} to see what is damaged.",
+                hint=lambda hints: f"Use {hints.verify_store_hint()} to see what is damaged.",
             )
         return {name: data.decode() for name, data in found.items()}
 

@@ -52,7 +52,7 @@ def conversation_not_found_error(name_or_key: str) -> InvalidOperationError:
     """Return the error for a conversation that does not exist."""
     return InvalidOperationError(
         f"There is no conversation {name_or_key!r}.",
-        hint=lambda door: f"See {door.list_chats_hint()} for those there are.",
+        hint=lambda hints: f"{hints.list_chats_hint()} lists the conversations.",
     )
 
 

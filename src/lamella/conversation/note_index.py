@@ -89,7 +89,7 @@ class NoteIndex:
 
 def _check_limit(limit: object) -> int:
     if not isinstance(limit, int) or isinstance(limit, bool) or not 0 < limit <= MAX_HITS:
-        raise InvalidOperationError(f"limit is {limit!r}.", hint=f"Give a number from 1 to {MAX_HITS:,}.")
+        raise InvalidOperationError(f"Invalid limit: {limit!r}", hint=f"Give a number from 1 to {MAX_HITS:,}.")
     return limit
 
 

@@ -236,7 +236,12 @@ def _represent_folder(
         else ""
     )
     sent = [*full, *(replace(note, is_outlined=True) for note in short if not _is_outlined(note, state))]
-    message = f"{summary}{some}. Not all of them fit; refresh chooses anew." if omitted or short else ""
+    counts = f"{len(full):,} in full, {len(short):,} as {_pluralize(short, 'an outline', 'outlines')}"
+    message = (
+        f"Not all notes of {shown} fit: {counts}, {len(omitted):,} not attached{some}. Refresh it to choose again."
+        if omitted or short
+        else ""
+    )
     # Sorted by id, so that the bytes of the prompt do not depend on the ranking.
     return [
         *sorted(sent, key=lambda one: one.id),

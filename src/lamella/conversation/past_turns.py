@@ -194,7 +194,7 @@ def calls_pending_error(message: str, calls: Iterable[ToolCall]) -> InvalidOpera
     """Return the error for an action that is not possible while tool calls await their results."""
     tools = sorted({call.name for call in calls})
     return InvalidOperationError(
-        message, hint=lambda door: f"{door.finish_calls_hint(tools)} Asking something else gives the calls up."
+        message, hint=lambda hints: f"{hints.finish_calls_hint(tools)} Asking something else gives the calls up."
     )
 
 

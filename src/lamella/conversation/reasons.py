@@ -103,11 +103,11 @@ def explain_artifact(
     segments = tuple(_iter_segments(found, sent))
     if found in erased and not segments:
         why, remedies = (
-            "It was erased: nothing of it is left.",
+            "It was erased for good.",
             [SuggestedAction(kind=SuggestedActionKind.ATTACH, target=found)],
         )
     elif trace is None and name in message_names:
-        why = "It is a message that this branch goes on without: it is on another one."
+        why = "It is a message of another branch."
         remedies = [SuggestedAction(kind=SuggestedActionKind.FORK, target=name)]
     elif trace is None:
         why, remedies = (_explain_system_part(found), []) if segments else _explain_unknown(found, traces)
@@ -206,16 +206,15 @@ def _explain_system_part(name: str) -> str:
     """Explain a part of the system prompt, which is there without being attached."""
     if name == "memory":
         return (
-            "It is what is remembered, the last part of the system prompt. What changed in its files is taken up when "
-            "the conversation is opened, when it is compacted, when what was sent of it moves anyway, or when somebody "
-            "says so."
+            "It has the remembered facts, the last part of the system prompt. Changes of the memory files are added when "
+            "the conversation is opened or compacted, when the prefix changes anyway, or when you refresh the memory."
         )
     return f"It is the part {name} of the system prompt."
 
 
 def _explain_unknown(name: str, traces: Mapping[str, _ArtifactTrace]) -> tuple[str, list[SuggestedAction]]:
     if name == "memory":
-        return "Nothing is remembered that it could hold, or the setting memory keeps it out of here.", []
+        return "There are no remembered facts, or the setting memory excludes them here.", []
     if name in SYSTEM_PART_NAMES:
         return f"The part {name} of the system prompt is empty.", []
     near = get_close_matches(name, traces, n=1, cutoff=_MIN_NAME_SIMILARITY)
@@ -237,13 +236,13 @@ def _explain_placed(
     layer, segment = next((one for one in segments if one[1].form in _READABLE_FORMS), segments[0])
     came = f"turn {trace.attached_turns[-1]}"
     if layer is LayerId.L1:
-        return "The instructions of the system prompt draw it in.", []
+        return "The instructions of the system prompt include it.", []
     if name in sent.pinned:
-        return "It is a pinned message: no compaction takes it out.", []
+        return "It is a pinned message; no compaction removes it.", []
     if layer is LayerId.L5 or (segment.kind in tuple(MessageAuthor) and segment.form in _READABLE_FORMS):
-        return "It is part of the talk, which is sent whole.", []
+        return "It is a message of the conversation; messages are sent in full.", []
     if segment.form in _READABLE_FORMS:
-        return f"It came with {came}; {_explain_position(name, layer, segment, sent=sent)}", []
+        return f"Attached in {came}; {_explain_position(name, layer, segment, sent=sent)}", []
     return _explain_shortened(name, trace, segment, shortened_by=_last_compaction_of(name, receipts), sent=sent)
 
 
@@ -255,11 +254,11 @@ def _explain_position(name: str, layer: LayerId | None, segment: Segment, *, sen
     if layer is LayerId.L3:
         stays = "this turn attaches it"
     elif layer is LayerId.L2:
-        stays = "it is pinned and never shortened" if pinned else "what was attached stays while there is room"
+        stays = "it is pinned and never shortened" if pinned else "attachments stay while there is room"
     else:
-        stays = "it belongs to that turn, and nothing has been folded since"
-    newest = ", its newest text as an update" if segment.form is ArtifactForm.UPDATE else " in full"
-    return f"{stays}. It stands {where}{newest}."
+        stays = "it belongs to that turn, and the context library was not rebuilt since"
+    newest = ", with its newest text as an update" if segment.form is ArtifactForm.UPDATE else " in full"
+    return f"{stays}. It is {where}{newest}."
 
 
 def _explain_shortened(
@@ -277,30 +276,34 @@ def _explain_shortened(
     )
     if shortened_by is not None:
         receipt, step = shortened_by
-        left = "its outline is" if segment.form is ArtifactForm.PREVIEW else "a line is"
+        left = "its outline is" if segment.form is ArtifactForm.PREVIEW else "one line is"
         undo = SuggestedAction(kind=SuggestedActionKind.UNDO, target=receipt.id)
         again = [] if trace.kind in (TOOL_KIND, *MessageAuthor) else [attach]
         return f"The compaction {receipt.id} shortened it in its step {step.name}: {left} left.", [undo, *again, recall]
     if trace.kind == TOOL_KIND:
-        return f"It is what a tool gave in turn {trace.attached_turns[-1]}: of earlier results the call is left.", [
-            recall
-        ]
+        return (
+            f"It is the result of a tool in turn {trace.attached_turns[-1]}; of older results only the call is left.",
+            [recall],
+        )
     if segment.form is ArtifactForm.SUMMARY:
-        return "A summary stands for it: with its text the turn would not have fitted.", [attach, recall]
+        return "A summary replaces it, because its text did not fit into the context window.", [attach, recall]
     if segment.form is ArtifactForm.HANDLE and trace.artifact is not None and trace.artifact.has_images:
         text = SuggestedAction(kind=SuggestedActionKind.SET, target="image_notes=text")
-        return "It embeds pictures: of such a note a line is left, as the setting image_notes says.", [
+        return "It embeds images; the setting image_notes reduces such a note to one line.", [
             attach,
             text,
             recall,
         ]
     if sent.turn_settings.carry_forward is CarryForwardMode.PREVIEW:
         whole = SuggestedAction(kind=SuggestedActionKind.SET, target="carry_forward=full")
-        return "Only its outline is carried forward, as the setting carry_forward says.", [attach, whole, recall]
+        return "Only its outline is kept, because of the setting carry_forward.", [attach, whole, recall]
     via = None if trace.artifact is None else trace.artifact.source.via
     if segment.form is ArtifactForm.PREVIEW and via is not None:
-        return f"Not all that came with {via.partition(':')[2] or via} fits: its outline was chosen.", [attach, recall]
-    return "Only something shorter stands for it.", [attach, recall]
+        return f"Not everything from {via.partition(':')[2] or via} fits, so only its outline was attached.", [
+            attach,
+            recall,
+        ]
+    return "A shorter form replaces it.", [attach, recall]
 
 
 def _explain_missing(
@@ -317,7 +320,7 @@ def _explain_missing(
     is_message = trace.kind in (*MessageAuthor, TOOL_KIND)
     if is_message and cut is not None:
         receipt, step = cut
-        explanation = f"The compaction {receipt.id} took it out in its step {step.name}."
+        explanation = f"The compaction {receipt.id} removed it in its step {step.name}."
         return explanation, [SuggestedAction(kind=SuggestedActionKind.UNDO, target=receipt.id), recall]
     if is_message and sent.history.hidden_turns:
         shown = sent.turn_settings.history_turns or SHOWN_TURNS_BY_MODE[sent.turn_settings.history]
@@ -325,10 +328,10 @@ def _explain_missing(
         return explanation, [SuggestedAction(kind=SuggestedActionKind.SET, target="history=full"), recall]
     came = f"turn {trace.attached_turns[-1]}"
     if trace.kind == ArtifactKind.IMAGE:
-        return f"A picture is sent with its own turn: {came}.", [attach]
+        return f"An image is sent only with its own turn, {came}.", [attach]
     if trace.artifact is not None and is_turn_only(trace.artifact):
-        return f"A search found it for one question: it is sent with its own turn only, {came}.", [recall]
-    return f"It came with {came} and was left out since.", [attach, recall]
+        return f"A search found it for one question; it is sent only with its own turn, {came}.", [recall]
+    return f"It was attached in {came} and left out later.", [attach, recall]
 
 
 def _last_compaction_of(

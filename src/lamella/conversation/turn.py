@@ -186,7 +186,9 @@ CONTINUE_REQUEST = "Your last answer was cut off. Continue it exactly where it e
 def validate_max_tokens(max_tokens: int, name: str = "max_tokens") -> int:
     """Return a token limit for an answer or a turn; raises ``InvalidOperationError`` unless it is above 0."""
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-        raise InvalidOperationError(f"{name} is {max_tokens!r}.", hint="Give a whole number of tokens, at least 1.")
+        raise InvalidOperationError(
+            f"Invalid {name}: {max_tokens!r}", hint="Give a whole number of tokens, at least 1."
+        )
     return max_tokens
 
 
@@ -198,8 +200,8 @@ def check_answer_fits(total: int, *, max_answer_tokens: int, window: int | None)
             f"The answer may have {max_answer_tokens:,} tokens, and the window of {window:,} has {max(left, 0):,} left beside the "
             f"request of {total:,}.",
             # The hint depends on the interface: in some the question is still pending, in others it is asked again.
-            hint=lambda door: (
-                (f"Have it answered with {door.resend_hint(max_tokens=left)}, or set" if left > 0 else "Set")
+            hint=lambda hints: (
+                (f"Have it answered with {hints.resend_hint(max_tokens=left)}, or set" if left > 0 else "Set")
                 + f" reserve to {max_answer_tokens}, so that room is made for such answers."
             ),
         )
@@ -318,5 +320,5 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
 def no_model_error() -> InvalidOperationError:
     """Return the error for a request that names no model."""
     return InvalidOperationError(
-        "No model is named.", hint=lambda door: f"Name one with {door.option_hint('model')} or LAMELLA_MODEL."
+        "No model is named.", hint=lambda hints: f"Name one with {hints.option_hint('model')} or LAMELLA_MODEL."
     )

@@ -648,4 +648,4 @@ def _merge_error_messages(error: LamellaError, other: LamellaError) -> None:
     """Append the message and the hint of one error to another, for every interface."""
     advice = error.raw_hint
     error.message = f"{error.message} {other.message}"
-    error.hint = lambda door: f"{advice if isinstance(advice, str) else advice(door)} {other.hint_for(door)}"
+    error.hint = lambda hints: f"{advice if isinstance(advice, str) else advice(hints)} {other.hint_for(hints)}"

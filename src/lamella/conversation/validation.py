@@ -240,8 +240,8 @@ def check_answer_tokens(max_tokens: int | None, *, window: int, default: int = D
     if validate_max_tokens(max_tokens) >= window:
         raise InvalidOperationError(
             f"An answer of {max_tokens:,} tokens leaves no room for a request in a window of {window:,}.",
-            hint=lambda door: (
-                f"Ask for fewer with {door.option_hint('max_tokens')}, or set window to what the model takes."
+            hint=lambda hints: (
+                f"Ask for fewer with {hints.option_hint('max_tokens')}, or set window to what the model takes."
             ),
         )
     return max_tokens
@@ -254,10 +254,12 @@ def build_retry_policy(timeout: float | None, max_attempts: int | None) -> Retry
         isinstance(max_attempts, bool) or not isinstance(max_attempts, int) or max_attempts < 1
     ):
         raise InvalidOperationError(
-            f"max_attempts is {max_attempts!r}.", hint="Give a whole number: 1 sends everything once."
+            f"Invalid max_attempts: {max_attempts!r}", hint="Give a whole number: 1 sends everything once."
         )
     if timeout is not None and not _is_duration(timeout):
-        raise InvalidOperationError(f"timeout is {timeout!r}.", hint="Give a number of seconds above 0, such as 30.")
+        raise InvalidOperationError(
+            f"Invalid timeout: {timeout!r}", hint="Give a number of seconds above 0, such as 30."
+        )
     seconds = usual.idle_timeout if timeout is None else float(timeout)
     return RetryPolicy(
         max_attempts=usual.max_attempts if max_attempts is None else max_attempts,
@@ -273,7 +275,7 @@ def _is_duration(value: object) -> bool:
 def check_max_tool_rounds(steps: int) -> int:
     """Return the maximum number of tool rounds of a turn."""
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise InvalidOperationError(f"steps is {steps!r}.", hint="Give a whole number of rounds, at least 1.")
+        raise InvalidOperationError(f"Invalid steps: {steps!r}", hint="Give a whole number of rounds, at least 1.")
     return steps
 
 
@@ -281,14 +283,16 @@ def check_limit(value: float | Decimal, name: str) -> Decimal:
     """Return a limit in seconds or dollars; it must be above 0 and finite."""
     known = isinstance(value, int | float | Decimal) and not isinstance(value, bool)
     if not known or not 0 < value < float("inf"):
-        raise InvalidOperationError(f"{name} is {value!r}.", hint="Give a number above 0, or leave it out.")
+        raise InvalidOperationError(f"Invalid {name}: {value!r}", hint="Give a number above 0, or leave it out.")
     return Decimal(str(value))
 
 
 def check_call_timeout(seconds: float) -> float:
     """Return the time limit of one tool call in seconds."""
     if not _is_duration(seconds):
-        raise InvalidOperationError(f"seconds is {seconds!r}.", hint="Give a number of seconds above 0, such as 30.")
+        raise InvalidOperationError(
+            f"Invalid seconds: {seconds!r}", hint="Give a number of seconds above 0, such as 30."
+        )
     return float(seconds)
 
 

@@ -59,7 +59,7 @@ def get_provider_entry(model: str, models: ModelRegistry) -> ProviderEntry:
         row = find_provider_entry(models.get_model(model).provider)
         if row is None or row.create_provider is None or not row.needs_key:
             raise SettingError(
-                f"Nobody knows who has the model {model!r}.", hint=f"Name it as one of: {MODEL_SYNTAXES}."
+                f"Unknown model: {model!r}", hint=f"Give the model with its provider, as one of: {MODEL_SYNTAXES}."
             )
         return row
     if row is None or row.create_provider is None or not row.accepts_model_name(rest):

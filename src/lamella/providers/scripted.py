@@ -61,7 +61,7 @@ class ScriptedProvider:
         if not self._replies:
             line_count = "1 line" if self._reply_count == 1 else f"{self._reply_count} lines"
             raise InvalidOperationError(
-                f"The script has {line_count}, and all are said.", hint="Give the provider more lines."
+                f"The script has {line_count}, and all of them were used.", hint="Give the provider more lines."
             )
         line = self._replies.popleft()
         try:

@@ -53,9 +53,9 @@ class BuiltInWireFormats:
         dialect, maker = get_wire_format(name), self._models.get_model(model).provider
         if maker != dialect.provider and maker in {known.provider for known in WIRE_FORMATS}:
             raise InvalidOperationError(
-                f"{model} does not speak {name}.",
+                f"{model} is not a model of the provider {name}.",
                 hint=lambda hints: (
-                    f"Choose the provider that has it, or name it with {hints.option_hint('model')}: gateways have such ones."
+                    f"Choose the provider of the model, or another model with {hints.option_hint('model')}."
                 ),
             )
 

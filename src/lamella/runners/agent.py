@@ -17,7 +17,7 @@ from lamella.runners.write_blocks import with_write_blocks
 
 
 def run_chat(run_request: RunRequest) -> AsyncGenerator[Event, None]:
-    """One question, one answer, from the talk and what is attached; with tools if the caller gives some."""
+    """Answer a question from the conversation and its attachments; with tools if the caller provides some."""
     return execute_run(with_write_blocks(run_request))
 
 
@@ -38,7 +38,7 @@ _FALLBACK_RUNNERS = ("plus", "chat")
 
 
 async def run_agent(run_request: RunRequest) -> AsyncGenerator[Event, None]:
-    """The model searches and reads by itself, round after round within limits, and answers from what it found."""
+    """Let the model search and read with tools, within limits, and answer from the results."""
     if run_request.runner_context.supports_tools(run_request.send_context.model):
         run_request, tools = await collect_tools(run_request)
         watch = RepeatedSearchGuard(tools, run_request.turn)
@@ -87,7 +87,7 @@ _NO_WORKFLOW_WARNING = "No workflow was begun in this conversation: begin one, s
 
 
 async def run_staged(run_request: RunRequest) -> AsyncGenerator[Event, None]:
-    """A chat in the stages of a workflow: its instructions, what was decided in it, and tools where a stage searches.
+    """Chat in the stages of a workflow, with its instructions and decisions, and tools in stages that search.
 
     The conversation itself adds the workflow's instructions and decisions to every question, whichever runner answers
     it.

@@ -92,7 +92,7 @@ def parse_messages(messages: object) -> ParsedHistory:
     read = [_parse_message(one, number) for number, one in enumerate(messages, start=1)]
     system = dict.fromkeys(one.content for one, _ in read if one.role == SYSTEM and one.content.strip())
     unknown_roles = dict.fromkeys(role for _, role in read if role not in _ROLE_ALIASES)
-    warnings = [f"Nobody knows the role {role[:40]!r}: what it says counts as the user's." for role in unknown_roles]
+    warnings = [f"Unknown role {role[:40]!r}: its messages count as the user's." for role in unknown_roles]
     return ParsedHistory(
         _PARAGRAPH_BREAK.join(system), tuple(_group_into_turns([one for one, _ in read])), tuple(warnings)
     )

@@ -35,7 +35,7 @@ _WINDOW_DIVISOR, _CHARS_PER_TOKEN = 3, 3
 
 
 async def run_plus(run_request: RunRequest) -> AsyncGenerator[Event, None]:
-    """One answer, after what the question needs was looked up by the tools that a plan names."""
+    """Plan which tools the question needs, call them first, and answer in one request."""
     if not await is_retrieval_done(run_request):
         # The question is stored before any lookup: if the process stops meanwhile, the turn can be resumed.
         run_request = await record_question(_with_guidelines_only(run_request))

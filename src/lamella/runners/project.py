@@ -96,7 +96,7 @@ _NO_PROJECT_WARNING = "There is no project here: name its folder as the vault."
 
 
 async def run_project(run_request: RunRequest) -> AsyncGenerator[Event, None]:
-    """A chat about a folder: its sources by name, its own instructions and memory, and what changed in it."""
+    """Chat about a folder, with its own instructions and memory, a list of its sources, and what changed in it."""
     tools = None
     if run_request.runner_context.supports_tools(run_request.send_context.model):
         run_request, tools = await collect_tools(run_request)

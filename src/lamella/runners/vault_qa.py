@@ -29,7 +29,7 @@ VAULT_QA_GUIDELINES = (
 
 
 async def run_vault_qa(run_request: RunRequest) -> AsyncGenerator[Event, None]:
-    """An answer from the notes of a vault, with citations of the passages that it rests on."""
+    """Answer from the notes of a vault, and cite the passages."""
     get_note_index(run_request)
     # The question is stored before the search: if the process stops meanwhile, the turn can be resumed.
     if not await is_retrieval_done(run_request):

@@ -57,7 +57,7 @@ class ErrorDetailJson(JsonBody, frozen=True, kw_only=True):
 
     code: Annotated[str, Meta(examples=["not_found"])]
     message: Annotated[str, Meta(examples=["There is no conversation 'garden'."])]
-    hint: Annotated[str, Meta(examples=["GET /v1/conversations lists those there are."])]
+    hint: Annotated[str, Meta(examples=["GET /v1/conversations lists the conversations."])]
     running: Annotated[RunningTurnJson | UnsetType, Meta(description="Only with the code `busy`.")] = UNSET
 
 

@@ -277,7 +277,9 @@ class TokenJson(JsonBody, frozen=True, kw_only=True):
 
     name: str
     scope: str
-    owner: Annotated[str | None, Meta(description="Whose conversations it sees; null for every conversation.")]
+    owner: Annotated[
+        str | None, Meta(description="Owner whose conversations the token can read; null for all conversations.")
+    ]
     since: str
 
 

@@ -13,6 +13,8 @@ class SessionJson(VersionedBody, frozen=True, kw_only=True):
     needed: Annotated[bool, Meta(description="Whether this server needs an access token.")]
     active: Annotated[bool, Meta(description="Whether requests of this client are let in now.")]
     name: Annotated[str | None, Meta(description="Name of the access token; null without one.")]
-    owner: Annotated[str | None, Meta(description="Whose conversations it sees; empty for those of everybody.")]
+    owner: Annotated[
+        str | None, Meta(description="Owner whose conversations the token can read; empty for all conversations.")
+    ]
     scope: Annotated[str | None, Meta(description="`read`, `chat` or `admin`; null if it is not let in.")]
     expires: Annotated[Moment | None, Meta(description="When the session ends; null without one.")]

@@ -33,7 +33,7 @@ _ERROR_EXAMPLE = {
     "error": {
         "code": "not_found",
         "message": "There is no conversation 'garden'.",
-        "hint": "GET /v1/conversations lists those there are.",
+        "hint": "GET /v1/conversations lists the conversations.",
     }
 }
 # The bodies that routes return, by the name of their component.

@@ -108,7 +108,7 @@ def authenticate(headers: Headers, state: ServerState) -> Caller:
     if token is not None and (state.needs_token or token.startswith(TOKEN_PREFIX)):
         kept = state.tokens.find_by_token(token)
         if kept is None:
-            raise NotAuthenticatedError("Nobody knows this token.", hint=_TOKEN_HINT)
+            raise NotAuthenticatedError("Invalid access token.", hint=_TOKEN_HINT)
         return Caller(name=kept.name, owner=kept.owner, scope=kept.scope)
     if not state.needs_token:
         return OPERATOR

@@ -70,7 +70,8 @@ class ServerState:
         found = self.get_engine(caller).find_conversation(conversation)
         if found is None:
             raise NotFoundError(
-                f"There is no conversation {conversation[:200]!r}.", hint="GET /v1/conversations lists those there are."
+                f"There is no conversation {conversation[:200]!r}.",
+                hint="GET /v1/conversations lists the conversations.",
             )
         return found.conversation
 

@@ -162,54 +162,54 @@ def _check_model(settings: Settings) -> None:
 
 def _check_history_turns(settings: Settings) -> None:
     if settings.history_turns is not None and settings.history_turns < 1:
-        raise SettingError(f"history_turns is {settings.history_turns}.", hint="Show at least 1 earlier turn.")
+        raise SettingError(f"Invalid history_turns: {settings.history_turns}", hint="Show at least 1 earlier turn.")
 
 
 def _check_temperature(settings: Settings) -> None:
     if settings.temperature is not None and not 0 <= settings.temperature <= MAX_TEMPERATURE:
         raise SettingError(
-            f"temperature is {settings.temperature}.",
-            hint=f"Choose a number from 0, which is steady, to {MAX_TEMPERATURE}.",
+            f"Invalid temperature: {settings.temperature}",
+            hint=f"Choose a number from 0 to {MAX_TEMPERATURE}.",
         )
 
 
 def _check_linger(settings: Settings) -> None:
     if settings.linger < 0:
-        raise SettingError(f"linger is {settings.linger}.", hint="Give how many turns, or 0 for none.")
+        raise SettingError(f"Invalid linger: {settings.linger}", hint="Give a number of turns, or 0.")
 
 
 def _check_tool_output(settings: Settings) -> None:
     if settings.tool_output < MIN_TOOL_OUTPUT:
         raise SettingError(
-            f"tool_output is {settings.tool_output}.", hint=f"Give a number of characters from {MIN_TOOL_OUTPUT:,}."
+            f"Invalid tool_output: {settings.tool_output}",
+            hint=f"Give a number of characters from {MIN_TOOL_OUTPUT:,}.",
         )
 
 
 def _check_cache_storage(settings: Settings) -> None:
     if settings.cache_storage < 0:
         raise SettingError(
-            f"cache_storage is {settings.cache_storage}.",
-            hint="Say how many requests you expect in an hour, or 0 to store nothing.",
+            f"Invalid cache_storage: {settings.cache_storage}",
+            hint="Give the number of requests that you expect in an hour, or 0 to store nothing.",
         )
 
 
 def _check_keep_alive(settings: Settings) -> None:
     if not 0 <= settings.keep_alive <= MAX_KEEP_ALIVES:
         raise SettingError(
-            f"keep_alive is {settings.keep_alive}.",
-            hint="Choose how often the cache is kept while nobody asks, at most "
-            f"{MAX_KEEP_ALIVES} times, or 0 for never.",
+            f"Invalid keep_alive: {settings.keep_alive}",
+            hint=f"Give the number of keep-alives between two messages, at most {MAX_KEEP_ALIVES}, or 0 for none.",
         )
 
 
 def build_turn_limits(settings: Settings) -> TurnLimits:
     """Build the limits of a turn; raises ``SettingError`` for limits that no turn could keep."""
     if settings.steps < 1:
-        raise SettingError(f"steps is {settings.steps}.", hint="Give how many rounds of tools, at least 1.")
+        raise SettingError(f"Invalid steps: {settings.steps}", hint="Give a number of tool rounds, at least 1.")
     for name in _LIMIT_SETTINGS:
         value = getattr(settings, name)
         if value is not None and not 0 < value < inf:
-            raise SettingError(f"{name} is {value}.", hint="Give a number above 0, or none for no limit.")
+            raise SettingError(f"Invalid {name}: {value}", hint="Give a number above 0, or none for no limit.")
     return TurnLimits(
         steps=settings.steps,
         turn_seconds=settings.turn_seconds,

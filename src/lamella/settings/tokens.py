@@ -93,7 +93,7 @@ class AccessTokenFile:
                 )
         kept = self.read()
         if any(one.name == name for one in kept):
-            raise SettingError(f"There is a token {name} already.", hint="Take that back first, or choose a name.")
+            raise SettingError(f"Token already exists: {name}", hint="Remove it first, or choose another name.")
         token = TOKEN_PREFIX + secrets.token_urlsafe(_TOKEN_BYTES)
         self._write([*kept, AccessToken(name=name, owner=owner, scope=scope, since=since, hash=hash_token(token))])
         return token

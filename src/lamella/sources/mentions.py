@@ -23,6 +23,8 @@ from lamella.sources.readers import OpenConversions
 
 _MAX_SEARCHED_FILES = 5_000
 _MAX_SUGGESTIONS = 3
+# Words of a name with spaces, after the first one.
+_MAX_WORDS_OF_NAME = 6
 # A mention that begins like this is a path on any operating system, even if nothing exists there. No user handle
 # begins like this.
 _PATH_START = re.compile(r"[/\\]|\.\.?[/\\]|\.\.$|~\w*[/\\]|~$|[A-Za-z]:[/\\]|\$\{?\w+\}?[/\\]|%\w+%[/\\]")
@@ -95,7 +97,11 @@ class AttachmentResolver:
         if not mentions:
             return []
         resolver = self._path_resolver()
-        return [outcome for mention in mentions for outcome in _resolve_mention(mention, resolver)]
+        return [
+            outcome
+            for mention in mentions
+            for outcome in _find_unquoted_file(mention, text, resolver) or _resolve_mention(mention, resolver)
+        ]
 
     def resolve_links(self, text: str) -> list[MentionOutcome]:
         """Return one outcome per ``[[Note]]`` in a message; other mentions are left out."""
@@ -165,6 +171,25 @@ def _resolve_mention(mention: Mention, resolver: PathResolver) -> Iterator[Menti
         if found is not None:
             attached, label = found
             yield MentionOutcome(token=mention.token, attachments=tuple(attached), description=label)
+
+
+def _find_unquoted_file(mention: Mention, text: str, resolver: PathResolver) -> list[MentionOutcome]:
+    """Return an outcome with an error if a mention is the first word of a file's name that has spaces and no quotes.
+
+    ``@two words.md`` would otherwise be the mention ``@two``, which names nothing or another file.
+    """
+    if mention.form is not MentionForm.PATH:
+        return []
+    for match in re.finditer(rf"{re.escape(mention.token)}(?: [^\s@]+){{1,{_MAX_WORDS_OF_NAME}}}", text):
+        words = match.group().removeprefix("@").split(" ")
+        for count in range(2, len(words) + 1):
+            name = " ".join(words[:count]).rstrip(".,;:!?)")
+            if has_known_extension(name) and resolver.has_file(name):
+                error = SourceNotFoundError(
+                    f"The name {name} has spaces.", hint=f'Put it into quotation marks: @"{name}"'
+                )
+                return [MentionOutcome(token=f"@{name}", description=f"{error.message} {error.hint}", error=error)]
+    return []
 
 
 def _resolve(mention: Mention, resolver: PathResolver) -> _ResolvedMention | None:

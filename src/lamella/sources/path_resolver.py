@@ -191,8 +191,8 @@ class VaultlessPathResolver:
         if count > _MAX_MENTIONED_NOTES:
             raise SourceNotFoundError(
                 f"{name} is a folder with {count:,} notes.",
-                hint=lambda door: (
-                    f"Write @{name}/ to attach all of them, or have it as a vault with {door.option_hint('vault')}."
+                hint=lambda hints: (
+                    f"Write @{name}/ to attach all of them, or have it as a vault with {hints.option_hint('vault')}."
                 ),
             )
 

@@ -217,7 +217,7 @@ class InMemoryStore:
         derived = chain_hashes(EMPTY_HASH, conversation_key, after=0, records=kept.records)
         for seq, (stored, true) in enumerate(zip(kept.hashes, derived, strict=True), start=1):
             if stored != true:
-                what = f"has the hash {stored}; what it says gives {true}"
+                what = f"has the hash {stored}, but its content has {true}"
                 yield StoreProblem(conversation=conversation_key, location=f"event {seq}", description=what)
         for name in sorted(kept.content_hashes):
             if hash_bytes(self._contents[name]) != name:

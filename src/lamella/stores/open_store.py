@@ -71,8 +71,8 @@ def get_store_trust_key(url: str) -> str | None:
 def _open_file(url: str, path: Path, *, timeout: float, create: bool) -> "Store":
     if not create and not path.exists():
         raise SettingError(
-            f"There is no store at {url}.",
-            hint=lambda hints: f"Check the address. A new store begins with {hints.create_store_hint()}.",
+            f"Store not found: {url}",
+            hint=lambda hints: f"Check the address, or create the store: {hints.create_store_hint()}",
         )
     _create_private_file(path, below_home=url.startswith("sqlite:///~"))
     return open_sqlite(str(path), timeout=timeout)

@@ -150,7 +150,7 @@ class OwnedStore:
         if not self._is_own_key(conversation_key):
             raise InvalidOperationError(
                 f"There is no conversation {conversation_key!r}.",
-                hint=lambda hints: f"See {hints.list_chats_hint()} for those there are.",
+                hint=lambda hints: f"{hints.list_chats_hint()} lists the conversations.",
             )
 
 

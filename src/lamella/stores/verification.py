@@ -106,7 +106,7 @@ class HashChainVerifier:
         else:
             self.records.append(record)
             if derived and stored not in derived:
-                self._report_event_problem(seq, f"has the hash {stored}; what it says gives {min(derived)}")
+                self._report_event_problem(seq, f"has the hash {stored}, but its content has {min(derived)}")
         self._previous = {stored} | derived
 
     def check_not_erased(self, erased: object) -> None:

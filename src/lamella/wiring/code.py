@@ -138,7 +138,7 @@ class LazyCodeReader:
 def _check_budget(budget: object) -> int:
     if not isinstance(budget, int) or isinstance(budget, bool) or not 0 < budget <= MAX_CODE_BUDGET:
         raise InvalidOperationError(
-            f"budget is {budget!r}.", hint=f"Give a number of tokens from 1 to {MAX_CODE_BUDGET:,}."
+            f"Invalid budget: {budget!r}", hint=f"Give a number of tokens from 1 to {MAX_CODE_BUDGET:,}."
         )
     return budget
 

@@ -218,13 +218,13 @@ def server_settings(
     values = {name: getattr(settings, name) for name in HttpServerSettings.__struct_fields__}
     rules = HttpServerSettings(**{**values, **given})
     if not 0 <= rules.port <= _MAX_PORT:
-        raise SettingError(f"serve.port is {rules.port}.", hint=f"Give a number from 0 to {_MAX_PORT}.")
+        raise SettingError(f"Invalid serve.port: {rules.port}", hint=f"Give a number from 0 to {_MAX_PORT}.")
     for name in _POSITIVE_SETTINGS:
         if getattr(rules, name) <= 0:
-            raise SettingError(f"serve.{name} is {getattr(rules, name)}.", hint="Give a number above 0.")
+            raise SettingError(f"Invalid serve.{name}: {getattr(rules, name)}", hint="Give a number above 0.")
     for name in ("grace", "stop_seconds"):
         if getattr(rules, name) < 0:
-            raise SettingError(f"serve.{name} is {getattr(rules, name)}.", hint="Give a number of seconds, or 0.")
+            raise SettingError(f"Invalid serve.{name}: {getattr(rules, name)}", hint="Give a number of seconds, or 0.")
     return rules
 
 

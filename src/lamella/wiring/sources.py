@@ -64,18 +64,18 @@ def list_source_setting_errors(resolved: ResolvedSettings) -> list[LamellaError]
     settings = resolved.settings
     for name in _POSITIVE_SETTINGS:
         if getattr(settings, name) <= 0:
-            faults.append(SettingError(f"{name} is {getattr(settings, name)}.", hint="Give a number above 0."))
+            faults.append(SettingError(f"Invalid {name}: {getattr(settings, name)}", hint="Give a number above 0."))
     if 0 < settings.document_memory < _MIN_DOCUMENT_MEMORY:
         faults.append(
             SettingError(
-                f"document_memory is {settings.document_memory:,}.",
+                f"Invalid document_memory: {settings.document_memory:,}",
                 hint=f"Nothing starts in less than {_MIN_DOCUMENT_MEMORY:,}.",
             )
         )
     if settings.conversions_bytes < 0:
         faults.append(
             SettingError(
-                f"conversions_bytes is {settings.conversions_bytes}.", hint="Give a number, or 0 to keep none."
+                f"Invalid conversions_bytes: {settings.conversions_bytes}", hint="Give a number, or 0 to keep none."
             )
         )
     try:

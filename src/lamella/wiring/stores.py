@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamella.clocks import SystemClock
-from lamella.errors import InvalidOperationError
+from lamella.errors import InvalidOperationError, SettingError
 from lamella.stores.hash_chain import generate_key
 from lamella.stores.open_store import find_store_path, open_store
 from lamella.wiring.memory import forget_conversation
@@ -55,7 +55,7 @@ def open_backend(
         vault, services=services, summarizer=summarizer, today=lambda: clock.now().astimezone().date()
     )
 
-    store = open_store(resolve_store_url(url, services), create=create)
+    store = _open_store(url, services, create=create)
     return Backend(
         store=store,
         clock=clock,
@@ -206,13 +206,24 @@ def open_conversations(
     from lamella.conversation.import_export import ConversationRepository
 
     services = services or read_services()
-    store = open_store(resolve_store_url(url or None, services), create=create)
+    store = _open_store(url or None, services, create=create)
     return ConversationRepository(
         store,
         SystemClock(),
         forget_conversation=partial(forget_conversation, services=services),
         find_request_problems=partial(_iter_request_problems, store, services),
     )
+
+
+def _open_store(url: str | None, services: ServiceContainer, *, create: bool) -> "Store":
+    """Open a store. If nobody named it and it does not exist yet, the error says that there are no conversations."""
+    store_url = resolve_store_url(url, services)
+    is_named = url is not None or services.resolved.is_set("store")
+    if not create and not is_named and not has_store(store_url):
+        raise SettingError(
+            "No conversations yet.", hint=lambda hints: f"Start or import one: {hints.create_store_hint()}"
+        )
+    return open_store(store_url, create=create)
 
 
 def _iter_request_problems(

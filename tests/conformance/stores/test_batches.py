@@ -17,7 +17,7 @@ from lamella.ports import Store
 
 CHATS = [f"chat {number}" for number in range(6)]
 FAR = HANG_SECONDS
-# Long enough for threads to stand in line.
+# Long enough for threads to wait in line.
 A_WHILE = 0.3
 
 
@@ -95,7 +95,7 @@ def test_second_append_to_one_conversation_in_batch_is_conflict(store: Store, pa
 
 
 def test_damaged_conversation_in_batch_fails_only_itself(store: Store, path: Path) -> None:
-    # Its row leaves room for an event that stands there already.
+    # Its row leaves room for an event that is there already.
     double = "INSERT INTO events SELECT conversation, 2, kind, at, body, contents, hash, counts FROM events"
     tamper(f"sqlite:///{path}", f"{double} WHERE conversation = ?", CHATS[2])
     done = _append_at_once(store, path, [(chat, say("two")) for chat in CHATS])

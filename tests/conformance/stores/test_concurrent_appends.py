@@ -22,7 +22,7 @@ from lamella.stores.open_store import open_store
 
 CHATS = [f"chat {number}" for number in range(6)]
 FAR = HANG_SECONDS
-# Long enough for threads to stand in line.
+# Long enough for threads to wait in line.
 A_WHILE = 0.3
 
 
@@ -139,7 +139,7 @@ def test_second_append_to_one_conversation_is_conflict(store: Store, address: st
 
 
 def test_damaged_conversation_in_batch_fails_only_itself(store: Store, address: str) -> None:
-    # Its row leaves room for an event that stands there already.
+    # Its row leaves room for an event that is there already.
     double = "INSERT INTO events SELECT conversation, 2, kind, at, body, contents, hash FROM events"
     tamper(address, f"{double} WHERE conversation = ?", CHATS[2])
     done = _append_at_once(store, address, [(chat, say("two")) for chat in CHATS])

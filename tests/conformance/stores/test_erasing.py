@@ -190,7 +190,7 @@ def test_interrupted_erasure_is_reported_until_repeated(tmp_path: Path, opened: 
     store.append("c", say("secret"), expected=0)
     store.erase_conversation("c", at=LATER)
     with closing(sqlite3.connect(path)) as connection:
-        # What the file says between the erasure and the moment when it is written anew.
+        # What the file says between the erasure and the moment when it is written again.
         connection.execute("PRAGMA user_version = 1")
     assert [damage.location for damage in store.verify_erased("c")] == ["file"]
     store.erase_conversation("c", at=LATER)

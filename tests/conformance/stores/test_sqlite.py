@@ -354,7 +354,7 @@ def test_waiters_for_foreign_lock_wait_once(path: Path, counted: SqliteDatabase)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         alone = _fail_at_once(database, writers=1)
-        # Standing in line counts: one after another they would wait ten times as long, and the others anew twice.
+        # Waiting in line counts: one after another they would wait ten times as long, and the others again twice.
         assert _fail_at_once(database, writers=10) < 1.8 * alone
     database.close()
 

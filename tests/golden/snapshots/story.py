@@ -61,7 +61,7 @@ def describe() -> str:
 
 
 def take_turns() -> list[MessageNode]:
-    """Whole turns, each after another: only of such is something kept apart."""
+    """Whole turns, each after another: only of such is something stored separately."""
     nodes = fold(read_events()).nodes
     name, turns = "", list[MessageNode]()
     while (
@@ -73,7 +73,7 @@ def take_turns() -> list[MessageNode]:
 
 
 def write_separate_turns() -> bytes:
-    """What is kept apart of them where every second message stands."""
+    """What is stored separately of them where every second message stands."""
     turns = take_turns()
     _, apart = split_columns(turns, {one.id for one in turns[::2]})
     return encode_separate_columns(apart, (NAME, 3, 9))

@@ -37,7 +37,7 @@ def test_matching_notes_are_full_and_others_outlined_or_listed(vault: Path) -> N
     assert len(shown) < NOTES
     assert turn.tokens.total <= 0.7 * 7_500 + 500
     (told, *_) = turn.envelope.warnings
-    assert told.startswith("Of the 30 notes of docs, ")
+    assert told.startswith("Not all notes of docs fit: ")
     listed = next(piece for piece in turn.messages[-1].pieces if piece.startswith("<folder_context>"))
     assert "are left out; each can be attached by its path:" in listed
     assert "subject17" in sent(turn)
@@ -69,7 +69,7 @@ def test_why_explains_selected_outline(vault: Path) -> None:
     turn = chat.ask("What of subject17?", attach=[Folder(path="docs")])
     outlined = next(name for name, form in attached(turn) if form == "preview")
     chat.reply("Yes.")
-    assert chat.why(outlined).why == "Not all that came with docs fits: its outline was chosen."
+    assert chat.why(outlined).why == "Not everything from docs fits, so only its outline was attached."
 
 
 def test_tag_is_chosen_from_like_a_folder(vault: Path) -> None:
@@ -126,4 +126,4 @@ def test_folder_sent_in_full_gives_no_fit_warning(tmp_path: Path) -> None:
     turn = chat.ask("What?", attach=[Folder(path=".")])
     assert [form for name, form in attached(turn) if name.endswith(".md")] == ["full", "full"]
     assert "." in dict(attached(turn)), "the folder was chosen from"
-    assert not [line for line in turn.envelope.warnings if line.startswith("Of the 2 notes")]
+    assert not [line for line in turn.envelope.warnings if line.startswith("Not all notes")]

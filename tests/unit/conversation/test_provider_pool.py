@@ -180,7 +180,7 @@ def test_new_question_ends_keep_alive() -> None:
 
 
 class Settled:
-    """A chat that must not be read anew."""
+    """A chat that must not be read again."""
 
     def __init__(self, chat: Conversation) -> None:
         self._chat = chat
@@ -267,5 +267,5 @@ def test_keep_alives_and_questions_of_others_count() -> None:
 
 
 def test_more_than_two_are_refused() -> None:
-    with pytest.raises(SettingError, match="keep_alive is 3"):
+    with pytest.raises(SettingError, match="Invalid keep_alive: 3"):
         Sitting(keep_alive=3)

@@ -52,9 +52,7 @@ def test_name_that_may_mean_several_is_refused_with_their_ids() -> None:
 def test_attached_note_is_full_and_stays(layout: str, where: str) -> None:
     reason = talk(layout=layout).why("spec")
     assert reason.in_prompt
-    assert reason.why == (
-        f"It came with turn 1; what was attached stays while there is room. It stands {where} in full."
-    )
+    assert reason.why == (f"Attached in turn 1; attachments stay while there is room. It is {where} in full.")
     assert (reason.kind, reason.title, reason.turns, remedies(reason)) == ("note", "The spec", (1,), [])
     ((layer, segment),) = reason.segments
     assert (layer, segment.form) == ("L2_PREVIOUS", "full")
@@ -74,7 +72,7 @@ def test_note_in_instructions_is_in_system_prompt() -> None:
     chat = talk()
     say(chat, "Now?", system={"instructions": "Obey {[[The spec]]}"}, attach=[SPEC])
     reason = chat.why("spec")
-    assert reason.why == "The instructions of the system prompt draw it in."
+    assert reason.why == "The instructions of the system prompt include it."
     assert "L1_SYSTEM" in [layer for layer, _ in reason.segments]
 
 
@@ -106,11 +104,11 @@ def test_shortened_or_removed_note_names_receipt() -> None:
     message = receipt.steps[-1].removed[-1]
     taken = chat.why(message)
     assert (taken.in_prompt, taken.kind) == (False, "user")
-    assert taken.why == f"The compaction {receipt.id} took it out in its step {receipt.steps[-1].name}."
+    assert taken.why == f"The compaction {receipt.id} removed it in its step {receipt.steps[-1].name}."
     assert remedies(taken) == [f"undo {receipt.id}", f"recall {message}"]
     chat.undo()
     assert chat.why("spec").remedies == ()
-    assert chat.why(message).why == "It is part of the talk, which is sent whole."
+    assert chat.why(message).why == "It is a message of the conversation; messages are sent in full."
 
 
 def test_outlined_reply_names_last_step() -> None:
@@ -121,7 +119,7 @@ def test_outlined_reply_names_last_step() -> None:
     stubs = [reason for reason in map(chat.why, cut) if reason.in_prompt]
     assert {reason.kind for reason in stubs} <= {"reply"}
     for reason in stubs:
-        assert reason.why == f"The compaction {receipt.id} shortened it in its step expendable: a line is left."
+        assert reason.why == f"The compaction {receipt.id} shortened it in its step expendable: one line is left."
         assert remedies(reason)[0] == f"undo {receipt.id}"
         assert "attach" not in " ".join(remedies(reason))
 
@@ -130,7 +128,7 @@ def test_outline_that_is_carried_forward_names_the_setting() -> None:
     chat = talk(layout="library", carry_forward="preview")
     say(chat, "And?")
     reason = chat.why("spec")
-    assert reason.why == "Only its outline is carried forward, as the setting carry_forward says."
+    assert reason.why == "Only its outline is kept, because of the setting carry_forward."
     assert remedies(reason) == ["attach a/spec.md", "set carry_forward=full", "recall a/spec.md"]
 
 
@@ -148,9 +146,9 @@ def test_image_and_tool_result_explain_their_turn() -> None:
     chat = Conversation(layout="library")
     picture = Image(data=png(2, 2), media_type="image/png", title="a duck")
     say(chat, "What is this?", attach=[picture], results=[ToolResult(name="look", arguments={}, output="a duck")])
-    assert chat.why("a duck").why == "A picture is sent with its own turn: turn 1."
+    assert chat.why("a duck").why == "An image is sent only with its own turn, turn 1."
     result = chat.why(next(name for name in _ids(chat) if name.startswith("tool:")))
-    assert result.why == "It is what a tool gave in turn 1: of earlier results the call is left."
+    assert result.why == "It is the result of a tool in turn 1; of older results only the call is left."
     assert remedies(result) == [f"recall {result.id}"]
 
 
@@ -168,7 +166,7 @@ def test_note_with_images_names_the_setting() -> None:
     chat = Conversation(layout="library", image_notes="handle")
     say(chat, "What is this?", attach=[Note(path="duck.md", text="![[duck.png]] A duck. " * 40)])
     reason = chat.why("duck")
-    assert reason.why == "It embeds pictures: of such a note a line is left, as the setting image_notes says."
+    assert reason.why == "It embeds images; the setting image_notes reduces such a note to one line."
     assert remedies(reason) == ["attach duck.md", "set image_notes=text", "recall duck.md"]
 
 

@@ -151,7 +151,7 @@ def test_recall_index_is_kept_while_branch_grows() -> None:
     runner.ask(TurnRequest(text="Of tables"))
     assert places(runner.recall("shelves")) == [("turn 1", "user")]
     grown = recaller.get_index(runner._history).passages
-    # The turn that was the last may have been answered since: it is entered anew.
+    # The turn that was the last may have been answered since: it is entered again.
     assert [old is new for old, new in zip(entered[:2], grown, strict=False)] == [True, True]
     assert [one.passage.text for one in grown] == ["Of desks and shelves", "Yes.", "Of chairs", "Yes.", "Of tables"]
     runner.reply("No.")

@@ -51,7 +51,7 @@ def test_exhausted_script_raises_error() -> None:
     provider = ScriptedProvider("One.")
     reply_to(provider, REQUEST)
     for _ in range(2):
-        with pytest.raises(InvalidOperationError, match="The script has 1 line, and all are said"):
+        with pytest.raises(InvalidOperationError, match="The script has 1 line, and all of them were used"):
             reply_to(provider, REQUEST)
 
 

@@ -43,7 +43,7 @@ def test_revoked_token_is_unknown_at_once(book: AccessTokenFile) -> None:
 
 def test_no_two_tokens_are_the_same_and_no_two_have_one_name(book: AccessTokenFile) -> None:
     assert _add(book) != _add(book, "phone")
-    with pytest.raises(SettingError, match="There is a token laptop already"):
+    with pytest.raises(SettingError, match="Token already exists: laptop"):
         _add(book)
 
 

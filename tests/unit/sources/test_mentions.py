@@ -375,6 +375,29 @@ def test_bare_name_of_large_folder_attaches_nothing_with_hint(folder: Path, monk
     assert len(paths(None, "Ask @large/")) == 51
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Read @deep/old plan.md please.", "deep/old plan.md"),
+        ("@deep/old plan.md, then stop", "deep/old plan.md"),
+        ("@deep/old plan.md.", "deep/old plan.md"),
+    ],
+)
+def test_name_with_spaces_and_no_quotes_is_reported(vault: Path, text: str, name: str) -> None:
+    (outcome,) = AttachmentResolver(vault).resolve_mentions(text)
+    assert outcome.attachments == ()
+    assert outcome.token == f"@{name}"
+    assert outcome.description == f'The name {name} has spaces. Put it into quotation marks: @"{name}"'
+
+
+@pytest.mark.parametrize(
+    "text", ["@deep/old plans.md", "@jo read plan.md", '@"deep/old plan.md"', "@deep/old\nplan.md"]
+)
+def test_words_that_name_no_file_with_spaces_are_not_reported_as_one(vault: Path, text: str) -> None:
+    outcomes = AttachmentResolver(vault).resolve_mentions(text)
+    assert [one.description for one in outcomes if "has spaces" in one.description] == []
+
+
 def test_links_and_tags_are_completed(vault: Path) -> None:
     files = AttachmentResolver(vault)
     assert files.complete_note_name("cos") == ["Costs"]

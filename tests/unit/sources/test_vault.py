@@ -82,7 +82,7 @@ def test_path_with_a_detour_is_the_same_note(vault: Vault) -> None:
 def test_crlf_and_bom_are_normalized(root: Path, vault: Vault) -> None:
     (root / "w.md").write_bytes(b"\xef\xbb\xbfone\r\ntwo  \r\n")
     assert vault.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name="w.md")).text == "one\ntwo  \n"
-    # Once, whatever else is looked for in the text: a return that stands before the end of a line stays.
+    # Once, whatever else is looked for in the text: a return that is before the end of a line stays.
     for text in (b"one\r\r\n", b"![[img/plan.png]]\r\r\n"):
         (root / "w.md").write_bytes(text)
         assert vault.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name="w.md")).text.endswith("\r\n")

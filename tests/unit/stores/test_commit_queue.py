@@ -11,7 +11,7 @@ from tests.waiting import HANG_SECONDS
 from lamella.stores.commit_queue import CommitQueue, PendingWrite, wait_for_other_writers
 
 FAR = HANG_SECONDS
-# Long enough for threads to stand in line.
+# Long enough for threads to wait in line.
 A_WHILE = 0.2
 
 
@@ -25,7 +25,7 @@ class Press:
         self._threads = ThreadPoolExecutor(8)
 
     def put(self, *letters: str) -> list["Future[str]"]:
-        """Hand over letters, each from a thread of its own, and wait until they stand in line."""
+        """Hand over letters, each from a thread of its own, and wait until all wait in line."""
         futures = [self._threads.submit(self._queue.submit, letter) for letter in letters]
         wait(futures, timeout=A_WHILE)
         return futures

@@ -27,7 +27,7 @@ from lamella.conversation.runner_context import DEFAULT_RUNNER, RunnerContext, R
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.turn_runner import DEFAULT_ANSWER_TOKENS, Event, SendContext
 from lamella.conversation.validation import check_answer_tokens
-from lamella.errors import InvalidOperationError, UntrustedError, UsageError
+from lamella.errors import InvalidOperationError, SettingError, UntrustedError, UsageError
 from lamella.ports import TokenCounter
 from lamella.runners.registry import RUNNERS, RUNNERS_WITHOUT_TOOLS
 from lamella.schemas.answers import TurnAnswerJson, answer_to_json
@@ -254,7 +254,12 @@ class ConversationOpener:
             ),
         )
         if options.sends_request:
-            opened.send_context()
+            try:
+                opened.send_context()
+            except SettingError as error:
+                if options.model is None and not opened.is_new:
+                    _add_stored_model_hint(error, opened.model)
+                raise
             opened.check_summarizer()
         return opened
 
@@ -320,6 +325,15 @@ def _add_model_option_hint(error: UntrustedError) -> None:
     advice = error.raw_hint
     error.hint = lambda hints: (
         f"{advice if isinstance(advice, str) else advice(hints)} Or name the model yourself with {hints.option_hint('model')} NAME."
+    )
+
+
+def _add_stored_model_hint(error: SettingError, model: str) -> None:
+    """Say in a hint that the conversation chose the model, perhaps one that only another program provides."""
+    advice = error.raw_hint
+    error.hint = lambda hints: (
+        f"This conversation was last asked with {model}. Continue it in the program that provides this model, or choose "
+        f"another with {hints.option_hint('model')} NAME. {advice if isinstance(advice, str) else advice(hints)}"
     )
 
 

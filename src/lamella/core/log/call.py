@@ -100,19 +100,19 @@ class CacheVerdict(Struct, frozen=True, kw_only=True, gc=False):
     def __str__(self) -> str:
         still = self.prefix_change.cause is PrefixChangeCause.NONE and self.prefix_change.segment
         changed = f": {self.prefix_change.segment} changed" if still else ""
-        return _OUTCOME_TEXTS[self.outcome].format(movement=self.prefix_change, changed=changed)
+        return _OUTCOME_TEXTS[self.outcome].format(change=self.prefix_change, changed=changed)
 
 
 _OUTCOME_TEXTS = {
     CacheOutcome.FIRST: "first turn: nothing was cached yet",
     CacheOutcome.HIT: "hit",
-    CacheOutcome.PREFIX_CHANGED: "we moved the prefix: {movement}",
+    CacheOutcome.PREFIX_CHANGED: "the prefix changed: {change}",
     CacheOutcome.TOO_SHORT: "too short for this model's cache",
-    CacheOutcome.EXPECTED_MISS: "the cache held nothing of it, as expected{changed}",
+    CacheOutcome.EXPECTED_MISS: "nothing of it was cached, as expected{changed}",
     CacheOutcome.EXPIRED: "the provider's cache entry expired",
     CacheOutcome.EVICTED: "the provider dropped its cache entry",
     CacheOutcome.UNKNOWN: "the provider does not say what was cached",
-    CacheOutcome.UNEXPLAINED: "the prefix moved and nothing recorded says why: a bug, please report it",
+    CacheOutcome.UNEXPLAINED: "the prefix changed for an unknown reason: a bug, please report it",
 }
 
 

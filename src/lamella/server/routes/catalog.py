@@ -56,7 +56,7 @@ async def read_model(*, model: str, request: Request, state: StateDep, caller: R
     compat: CompatService = request.app.state.compat
     name = resolve_model(model, state)
     if name not in state.engine_pool.list_allowed_models() and name not in await compat.list_upstream_models(caller):
-        raise NotFoundError(f"There is no model {model[:100]!r} here.", hint="GET /v1/models lists those there are.")
+        raise NotFoundError(f"There is no model {model[:100]!r} here.", hint="GET /v1/models lists the models.")
     facts = await state.engine_pool.pool.workers.run(lambda: _get_facts(state, name))
     return model_to_json(name, facts, default=state.engine_pool.model)
 

@@ -21,9 +21,7 @@ from lamella.server.openapi import make_router
 from lamella.server.state import ChatCaller, ReadCaller, StateDep
 
 router = make_router(prefix="/v1/conversations/{conversation}", tag="compaction")
-_TargetShare = Annotated[
-    float | None, Field(gt=0, le=1, description="How much to come down to, as a share of what fits.")
-]
+_TargetShare = Annotated[float | None, Field(gt=0, le=1, description="Target size as a share of the context window.")]
 
 # A message by its id, or as `turn:3` and `reply:3`.
 _MessageRef = Annotated[str | None, Field(min_length=1, max_length=100, examples=["turn:3"])]

@@ -39,7 +39,7 @@ def log_in(*, request: Request, body: LoginBody, state: StateDep) -> Response:
     token = state.tokens.find_by_token(body.token.strip())
     if token is None:
         raise NotAuthenticatedError(
-            "Nobody knows this token.", hint="Whoever runs the server gives tokens out with `lamella tokens add`."
+            "Invalid access token.", hint="Whoever runs the server creates tokens with `lamella tokens add`."
         )
     session, cookie = state.sessions.create(token)
     caller = Caller(name=token.name, owner=token.owner, scope=token.scope)

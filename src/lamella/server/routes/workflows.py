@@ -155,7 +155,7 @@ def _get_progress(chat: Conversation) -> WorkflowProgress:
 def _check_workflow(state: ServerState, name: str) -> None:
     """Raise an error for a workflow that does not exist or is invalid, without revealing the path of its file."""
     if name not in list_workflows(services=state.engine_pool.services):
-        raise NotFoundError(f"There is no workflow {name!r}.", hint="GET /v1/workflows lists those there are.")
+        raise NotFoundError(f"There is no workflow {name!r}.", hint="GET /v1/workflows lists the workflows.")
     if _find_workflow(state, name) is None:
         raise WorkflowError(
             f"The workflow {name!r} is not as it should be.", hint="Whoever runs the server can mend its file."

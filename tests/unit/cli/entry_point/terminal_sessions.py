@@ -1,6 +1,6 @@
 """Commands at a terminal: what is typed when a text appears. The screens at the end are recorded beside the sessions.
 
-``python -m tests.unit.cli.entry_point.terminal_sessions`` runs the commands again and writes the screens anew.
+``python -m tests.unit.cli.entry_point.terminal_sessions`` runs the commands again and writes the screens again.
 """
 
 import json

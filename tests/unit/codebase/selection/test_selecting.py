@@ -78,7 +78,7 @@ def test_index_file_is_private(tmp_path: Path) -> None:
 
 
 def test_empty_and_fully_excluded_folders_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(SourceNotFoundError, match="nothing to choose from in repo: 0 left out"):
+    with pytest.raises(SourceNotFoundError, match="No files to select from in repo: 0 were left out"):
         select(write(tmp_path / "repo", {}))
     with pytest.raises(SourceNotFoundError) as raised:
         select(write(tmp_path / "repo", {".env": "K=1"}))
@@ -87,7 +87,7 @@ def test_empty_and_fully_excluded_folders_are_errors(tmp_path: Path) -> None:
 
 def test_budget_that_is_smaller_than_one_name_is_an_error_with_numbers(tmp_path: Path) -> None:
     with pytest.raises(
-        InvalidOperationError, match=r"A budget of 5 tokens does not hold the name of one file: beds\.py"
+        InvalidOperationError, match=r"A budget of 5 tokens is too small for the name of one file, beds\.py"
     ):
         select(write(tmp_path / "repo", FILES), budget=5)
 
@@ -98,7 +98,7 @@ def test_given_files_are_returned_with_contents() -> None:
 
 
 def test_no_files_are_an_error() -> None:
-    with pytest.raises(SourceNotFoundError, match="nothing to choose from in what was given"):
+    with pytest.raises(SourceNotFoundError, match="No files to select from in the given files"):
         select_from_texts({}, "what?", secrets=WATCH, budget=100, count_tokens=count)
 
 
@@ -122,7 +122,7 @@ def test_selector_works_on_given_files_without_folder() -> None:
 
 def test_selection_without_match_warns(tmp_path: Path) -> None:
     root = write(tmp_path / "repo", FILES)
-    assert [one for one in select(root, "zebra quantum").warnings if "No file has anything of the question" in one]
+    assert [one for one in select(root, "zebra quantum").warnings if "No file matches the question" in one]
     assert select(root).warnings == ()
 
 

@@ -160,7 +160,7 @@ def test_partial_checkpoint_grows_in_next_session(store: InMemoryStore) -> None:
     log, _ = restore_log(snapshots(store), EventLog("chat"))
     log.extend(store.load("chat", after=log.version))
     assert log == folded
-    # Nothing that was counted in an earlier sitting is counted again for having been written anew.
+    # Nothing that was counted in an earlier sitting is counted again for having been written again.
     assert all(-1 not in tokens for snapshot in snapshots(store) for tokens in snapshot.message_token_counts.values())
 
 

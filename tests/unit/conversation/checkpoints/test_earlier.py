@@ -118,7 +118,7 @@ def test_undo_restores_separate_columns() -> None:
     assert [text for text in REPLIES[:8] if any(text in message.text for message in messages)] == REPLIES[:8]
     conversation.reply("Yes.")
     continue_conversation(conversation, 8)
-    # What stands again is at hand once earlier ones are written anew, and found where it is until then.
+    # What stands again is at hand once earlier ones are written again, and found where it is until then.
     again = open_chat(store).ask("And again?").messages
     assert [text for text in REPLIES[:8] if any(text in message.text for message in again)] == REPLIES[:8]
     assert damages(store) == []

@@ -67,7 +67,7 @@ def test_detach_all_also_cancels_pending_attachments(chat: Conversation, vault: 
     chat.attach(Note(path="new.md"))
     done = chat.detach()
     assert set(done.detach) == {"a.md", "docs/b.md", "docs/c.md", "https://e.org"}
-    assert (done.attach, done.warnings) == ((), ("new.md does not go with the next turn any more.",))
+    assert (done.attach, done.warnings) == ((), ("new.md is no longer attached to the next turn.",))
 
 
 def test_pending_pin_is_cancelled(chat: Conversation) -> None:
@@ -94,7 +94,7 @@ def test_unknown_name_is_refused_with_known_ones(chat: Conversation) -> None:
     for do, told in (
         (chat.detach, "nothing.md is not attached."),
         (chat.drop, "nothing.md is not in the prompt."),
-        (chat.pin, "nothing.md is not in the library, and no message of the prompt is called so."),
+        (chat.pin, "nothing.md is neither an attachment nor a message of the prompt."),
         (chat.unpin, "nothing.md is not pinned."),
         (chat.refresh, "nothing.md is not known here."),
     ):

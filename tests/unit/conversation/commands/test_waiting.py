@@ -80,9 +80,9 @@ def test_cancelled_command_warns() -> None:
     later = TurnRequest(text="", unpin=("b.md",), detach=("sha256:01",))
     joined = merge_requests(pending, later, cancelled=("a.md",))
     assert list(overridden_command_warnings(pending, joined, later, names={"sha256:01": "map.png"})) == [
-        "a.md does not go with the next turn any more.",
-        "map.png was to be dropped with the next turn; that is taken back.",
-        "b.md was to be pinned with the next turn; that is taken back.",
+        "a.md is no longer attached to the next turn.",
+        "map.png will not be dropped with the next turn.",
+        "b.md will not be pinned with the next turn.",
     ]
 
 
@@ -91,7 +91,7 @@ def test_question_includes_pending_commands_and_warns_of_missing_pin() -> None:
         join(ATTACH, TurnRequest(text="", pin=("gone",))), TurnRequest(text="Hm?"), PromptState(conversation="c")
     )
     assert (turn_request.text, does(turn_request)) == ("Hm?", (["a.md"], (), (), (), ()))
-    assert turn_request.warnings == ("gone is not there to be pinned or unpinned any more.",)
+    assert turn_request.warnings == ("gone is no longer in the prompt, so it is neither pinned nor unpinned.",)
 
 
 def test_pending_commands_have_token_counts() -> None:

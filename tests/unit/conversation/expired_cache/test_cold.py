@@ -20,7 +20,7 @@ def note(name: str, words: int = 3_000) -> Note:
 
 
 def talk(layout: str, *, model: str | None = CLAUDE, at: datetime | None = NOON) -> Conversation:
-    """Two notes were attached; the first is no longer wanted, and stands before the second."""
+    """Two notes were attached; the first is no longer wanted, and is before the second."""
     chat = Conversation(system="You are terse.", layout=layout, model=model, linger=2)
     for seconds, attached in ((0, [note("old")]), (15, [note("new")]), (30, [])):
         chat.ask("What is in it?", attach=attached, at=None if at is None else at + timedelta(seconds=seconds))

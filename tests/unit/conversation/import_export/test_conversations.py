@@ -179,9 +179,7 @@ def test_verify_recomputes_every_id(store: InMemoryStore) -> None:
     false = write_raw(EventKind.REPLY, AT, id="invented", parent=names[0], text="x")
     store.append("chat", false, expected=2)
     assert list(keep(store).verify("chat")) == [
-        StoreProblem(
-            conversation="chat", location="message invented", description="its id does not follow from its text"
-        )
+        StoreProblem(conversation="chat", location="message invented", description="its id does not match its text")
     ]
 
 
@@ -218,7 +216,7 @@ def test_verify_reports_damaged_events_not_their_followers(store: InMemoryStore)
     assert found == [
         ("log", "Event 3 of chat"),
         ("log", "Event 5 of chat"),
-        ("message invented", "its id does not follow from its text"),
+        ("message invented", "its id does not match its text"),
         ("log", "Event 7 of chat"),
     ]
 

@@ -81,7 +81,7 @@ def test_tokenizers_of_same_name_are_equal() -> None:
     assert one != other
     assert one != "a"
     assert {one: "counted"}[alike] == "counted"
-    # Kept by measure, what is counted is found at once: not all of them stand in one place.
+    # Kept by measure, what is counted is found at once: not all of them are in one place.
     assert hash(one) != hash(other)
 
 

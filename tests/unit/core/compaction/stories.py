@@ -84,7 +84,7 @@ class Story:
         return self.prompt(turn).total
 
     def prompt(self, turn: Turn = NOW) -> Prompt:
-        """What would be sent as things stand."""
+        """What would be sent as things are."""
         return pending_prompt(
             advance(self.state, self.bind(turn), self.rules.plan_layout, tokenizer=self.rules.tokenizer)
         )

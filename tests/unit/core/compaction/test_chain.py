@@ -113,7 +113,7 @@ def test_resumed_step_is_listed_once() -> None:
     receipt = story.plan(goal=goal).receipt
     assert once is not None
     assert receipt is not None
-    # The line that says what is left out weighs something as well, so that more turns go than were asked for.
+    # The line that says what is left out has tokens as well, so that more turns go than were asked for.
     (step,) = receipt.steps
     assert list(step.removed) == list(once.removed) == story.path[: len(step.removed)]
     assert len(step.removed) > 2

@@ -57,7 +57,7 @@ class Priced(Story):
 
 
 def carrying(profile: CacheProfile = MARKED, terms: TurnSettings = AUTO) -> Priced:
-    """A long note, and a turn of talk after it, in which it lingers; in the next it does not."""
+    """A long note, and a turn of talk after it, in which it stays in the working set; in the next it does not."""
     story = Priced(profile, terms)
     story.add_turn("one", replace(attaching(note("a.md", LONG)), system=SystemParts(base="Be terse.")))
     story.add_turn("two")
@@ -190,7 +190,7 @@ def test_breakpoint_finds_entry_within_lookback() -> None:
 
 
 def moving(story: Priced, turn: Turn, *, pause: float = 60, room: float = 1e9) -> bool:
-    """Whether what stands before the talk may change with a turn, as it is planned."""
+    """Whether what is before the talk may change with a turn, as it is planned."""
     planned = replace(turn, layout_plan=story.plan_turn(turn, pause=pause, room=room))
     return allows_system_change(story.prompt(planned), story.profile)
 
@@ -254,7 +254,7 @@ def test_changed_note_at_message_head_is_updated_by_diff() -> None:
     layout_plan = story.add_turn("two", replace(changed, detach=("b.md",)))
     assert (layout_plan.keep_messages, layout_plan.within) == (1, 1)
     assert "<diff>" in story.last_sent[-1].text
-    # What stands in two places is one text no longer: the next cut shows it whole.
+    # What is in two places is one text no longer: the next cut shows it whole.
     again = story.add_turn("three", replace(attaching(note("c.md", LONG)), fold=True))
     assert (again.keep_messages, again.within) == (1, 0)
     assert LONG + "One line more.\n" in story.last_sent[-1].text
@@ -300,7 +300,7 @@ def test_last_turn_of_retention_is_not_moved_if_cut_can_wait() -> None:
     story = Priced()
     story.add_turn("one", replace(attaching(note("a.md", LONG * 6)), system=SystemParts(base="Be terse.")))
     story.add_turn("two", attaching(note("b.md", LONG)))
-    # The first is dead, the second lingers: a turn later nothing has to be shown again.
+    # The first is dead, the second stays in the working set: a turn later nothing has to be shown again.
     plans = [story.add_turn(f"q{number}") for number in range(2)]
     assert [plan.keep_messages for plan in plans] == [None, 1]
 
@@ -477,7 +477,7 @@ def test_prefix_cache_orders_attachments_by_expected_leaving() -> None:
     question = story.last_sent[-1].text
     texts = [question.index(f"<path>{name}</path>") for name in shown.order]
     assert len(texts) == 3
-    # What left and what a tool gave stand behind all that lives.
+    # What left and what a tool gave are behind all that lives.
     places = [*texts, question.index("<left_out>"), question.index("This was found.")]
     assert places == sorted(places)
 

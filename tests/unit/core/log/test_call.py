@@ -5,13 +5,13 @@ from lamella.core.log.call import CacheOutcome, CacheVerdict, PrefixChange, Pref
 WORDS = {
     "first": "first turn: nothing was cached yet",
     "hit": "hit",
-    "moved": "we moved the prefix: artifact_updated(a.md)",
+    "moved": "the prefix changed: artifact_updated(a.md)",
     "too_short": "too short for this model's cache",
-    "cold": "the cache held nothing of it, as expected",
+    "cold": "nothing of it was cached, as expected",
     "expired": "the provider's cache entry expired",
     "evicted": "the provider dropped its cache entry",
     "unknown": "the provider does not say what was cached",
-    "unexplained": "the prefix moved and nothing recorded says why: a bug, please report it",
+    "unexplained": "the prefix changed for an unknown reason: a bug, please report it",
 }
 
 

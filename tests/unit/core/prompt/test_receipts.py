@@ -192,7 +192,7 @@ def test_compaction_keeps_unnamed_tool_results() -> None:
         tokenizer=QUARTERS,
     )
     assert [one.placed[found.id].form for one in (kept, cut)] == [ArtifactForm.FULL, ArtifactForm.HANDLE]
-    # The library came into the system message, so that everything else stands one message later.
+    # The library came into the system message, so that everything else is one message later.
     assert [one.placed[found.id].place for one in (kept, cut)] == ["message:1", "message:1"]
 
 

@@ -19,7 +19,7 @@ def test_rule_of_hidden_turn_precedes_shown_turns_and_is_counted() -> None:
     assert block in prompt.messages[0].text
     assert prompt.history.rules is not None
     assert prompt.history.rules.tokens == QUARTERS.count(block)
-    # What stands already is the same object.
+    # What was placed already is the same object.
     again = render_hidden_rules(replace(story.state, history=prompt.history), QUARTERS)
     assert again.history.rules is prompt.history.rules
 

@@ -107,7 +107,7 @@ def test_error_body_that_unpacks_to_nothing_is_empty() -> None:
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nx: ", b"HTTP/1.1 103 Early Hints\r\n\r\n"])
 def test_endless_header_times_out(head: bytes) -> None:
-    """Every byte begins the client's own time-out anew."""
+    """Every byte begins the client's own time-out again."""
 
     async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         more = head if head.endswith(b"\n\r\n") else b"y"

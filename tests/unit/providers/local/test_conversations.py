@@ -1,4 +1,4 @@
-"""Turn by turn, in both layouts, the engine serves exactly what was forecast; gluing is run beside it."""
+"""Turn by turn, in both layouts, the engine serves exactly what was forecast; the naive layout is run beside it."""
 
 import asyncio
 import json

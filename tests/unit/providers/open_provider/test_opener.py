@@ -65,8 +65,8 @@ def test_provider_prefix_is_stripped(model: str, own: str) -> None:
 
 REFUSED = {
     "no provider of that name": ("acme:rocket", "bad_setting", "There is no provider 'acme'", MODEL_SYNTAXES),
-    "a name nobody knows": ("rocket-1", "bad_setting", "Nobody knows who has the model 'rocket-1'", MODEL_SYNTAXES),
-    "no name at all": ("", "bad_setting", "Nobody knows who has the model ''", MODEL_SYNTAXES),
+    "an unknown name": ("rocket-1", "bad_setting", "Unknown model: 'rocket-1'", MODEL_SYNTAXES),
+    "no name at all": ("", "bad_setting", "Unknown model: ''", MODEL_SYNTAXES),
     "no model": ("anthropic:", "bad_setting", "'anthropic:' names no model", "anthropic:NAME"),
     "no file of weights": ("gguf:/nowhere/m.gguf", "model_missing", "/nowhere/m.gguf", "GGUF"),
     "no path of weights": ("gguf:", "bad_setting", "There is no provider 'gguf'", "gguf:PATH"),

@@ -11,7 +11,7 @@ NOTES = {f"{number:03}.md": f"# Note {number}\n\nSome pump, some beans, number{n
 
 
 def spoil(file: Path) -> None:
-    """Write over the middle of a file, its first page apart."""
+    """Write over the middle of a file, except its first page."""
     data = bytearray(file.read_bytes())
     data[4_096:] = b"\x5a" * (len(data) - 4_096)
     file.write_bytes(data)

@@ -59,4 +59,4 @@ def test_staged_runner_without_workflow_warns_and_answers(chat: Conversation, sp
 
 
 def test_docstring_describes_runner_to_users() -> None:
-    assert (run_staged.__doc__ or "").startswith("A chat in the stages of a workflow")
+    assert (run_staged.__doc__ or "").startswith("Chat in the stages of a workflow")

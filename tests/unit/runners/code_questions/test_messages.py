@@ -59,7 +59,7 @@ def test_leading_greeting_is_kept() -> None:
 def test_unknown_role_counts_as_user_with_warning() -> None:
     talk = parse_messages([said("function", "42"), said("function", "43")])
     assert talk.turns == (PlainTurn("42"), PlainTurn("43"))
-    assert talk.warnings == ("Nobody knows the role 'function': what it says counts as the user's.",)
+    assert talk.warnings == ("Unknown role 'function': its messages count as the user's.",)
 
 
 def test_empty_greeting_is_no_turn() -> None:

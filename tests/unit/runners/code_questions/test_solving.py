@@ -210,5 +210,5 @@ def test_first_question_can_be_repeated_as_other_task(tmp_path: Path) -> None:
     with pytest.raises(AuthenticationError):
         solve(opened(ScriptedProvider(ScriptedReply(error=broken)), url), kept(prompt="a"))
     found = solve(opened(ScriptedProvider("b"), url), kept(prompt="a", kind=CodeTask.CODEBASE))
-    # What was told of ordinary talk stands in L1 since then, and the flag says so.
+    # What was told of ordinary talk is in L1 since then, and the flag says so.
     assert ([one.content for one in found.history], found.state.task_names) == (["a", "b"], ("regular", "codebase"))

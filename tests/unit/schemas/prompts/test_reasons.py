@@ -21,8 +21,7 @@ def test_reason_has_every_field_that_is_documented() -> None:
         "kind": "note",
         "title": "a",
         "in_prompt": True,
-        "why": "It came with turn 1; what was attached stays while there is room. "
-        "It stands in the context library in full.",
+        "why": "Attached in turn 1; attachments stay while there is room. It is in the context library in full.",
         "turns": [1],
         "segments": [{"layer": "L2_PREVIOUS", "form": "full", "place": "system", "tokens": tokens}],
         "brings_in": [],

@@ -1,4 +1,4 @@
-"""Archives are weighed before they are unpacked."""
+"""Archives are measured before they are unpacked."""
 
 import struct
 

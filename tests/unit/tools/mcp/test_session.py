@@ -76,7 +76,7 @@ async def say(writer: asyncio.StreamWriter, asked: dict[str, object], result: Ma
 
 
 async def drip(writer: asyncio.StreamWriter) -> None:
-    """A head that never ends: every byte begins a client's time-out anew."""
+    """A head that never ends: every byte begins a client's time-out again."""
     writer.write(b"HTTP/1.1 200 OK\r\nx: ")
     while True:
         writer.write(b"y")

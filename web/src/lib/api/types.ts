@@ -267,7 +267,7 @@ export interface CommandsJson {
 
 /** The target size and the range; with a receipt, only if the plan is still the same. */
 export interface CommitBody {
-  /** How much to come down to, as a share of what fits. */
+  /** Target size as a share of the context window. */
   to?: number | null;
   /** Only from here on; every byte before it stays. */
   since?: string | null;
@@ -990,7 +990,7 @@ export interface PlacedArtifactJson {
 
 /** The target size, and the range to compact: the whole conversation, or only from or up to a message. */
 export interface PlanBody {
-  /** How much to come down to, as a share of what fits. */
+  /** Target size as a share of the context window. */
   to?: number | null;
   /** Only from here on; every byte before it stays. */
   since?: string | null;
@@ -1460,7 +1460,7 @@ export interface SessionJson {
   active: boolean;
   /** Name of the access token; null without one. */
   name: string | null;
-  /** Whose conversations it sees; empty for those of everybody. */
+  /** Owner whose conversations the token can read; empty for all conversations. */
   owner: string | null;
   /** `read`, `chat` or `admin`; null if it is not let in. */
   scope: string | null;

@@ -42,7 +42,7 @@ def test_documented_conversation_loses_the_documented_messages() -> None:
 
 @pytest.mark.parametrize(("limit", "left"), [(2_000, 1_976), (1_500, 1_456), (1_000, 936)])
 def test_removal_ends_below_limit_where_documented_order_does_not(limit: int, left: int) -> None:
-    """The system message and its twenty messages weigh 104 tokens each by the documented estimate, 2,184 in all."""
+    """The system message and its twenty messages have 104 tokens each by the documented estimate, 2,184 in all."""
     roles = {index: "user" if index % 2 else "assistant" for index in range(5, 21)}
     value = {
         index: message_expendability(role, position=index, count=21, tokens=100, code=False)

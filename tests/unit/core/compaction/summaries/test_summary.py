@@ -228,7 +228,7 @@ def test_exact_terms_accompany_summary_up_to_limit() -> None:
     assert receipt is not None
     text = receipt.steps[-1].text or ""
     exact = text.partition("<exact>\n")[2].partition("\n</exact>")[0]
-    # The day stands in every message, and is told by any of those that stay.
+    # The day is in every message, and is told by any of those that stay.
     assert exact.startswith("src/part_0.py\nsrc/part_1.py")
     assert QUARTERS.count(exact) <= 30
     assert exact.endswith(" more")

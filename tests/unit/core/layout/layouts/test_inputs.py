@@ -19,7 +19,7 @@ from lamella.core.values import replace
 
 PROFILE = CacheProfile(name="prefixes")
 AUTO = TurnSettings(layout=LayoutMode.AUTO, linger=1)
-# Messages that weigh something beside their text.
+# Messages that have tokens beside their text.
 HEAVY = replace(QUARTERS, tokens_per_message=7)
 LONG = "A line of a long note.\n" * 400
 

@@ -72,7 +72,7 @@ def test_known_fact_gives_no_contradiction(seen: list[CacheObservation], now: Ca
         # One miss may be chance, and so may two among hits.
         see((3_000, 0, 20.0)),
         see((3_000, 3_000, 20.0), (3_200, 0, 20.0), (3_400, 3_400, 20.0), (3_600, 0, 10.0)),
-        # What nobody timed cannot have lapsed too early, and what lapsed in time was not dropped.
+        # What nobody timed cannot have expired too early, and what expired in time was not dropped.
         see((3_000, 3_000, 50.0), (3_200, 0, None), (3_300, 0, 400.0)),
         # All is served, as far as counts can tell.
         see((3_000, 2_990, 20.0), (3_200, 3_150, 20.0), (3_400, 3_400, 20.0)),

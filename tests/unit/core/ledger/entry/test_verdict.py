@@ -80,7 +80,7 @@ def test_own_prefix_change_names_its_artifact() -> None:
     verdict = judged(Expected(10, movement=moved), Usage(plain=1, read=5_000))
     assert verdict.outcome is CacheOutcome.PREFIX_CHANGED
     assert verdict.is_caused_by_lamella
-    assert str(verdict) == "we moved the prefix: artifact_updated(a.md)"
+    assert str(verdict) == "the prefix changed: artifact_updated(a.md)"
 
 
 def test_prefix_change_without_trigger_is_reported_as_bug() -> None:

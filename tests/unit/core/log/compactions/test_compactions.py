@@ -5,7 +5,7 @@ import pytest
 from lamella.core.log.compactions import CompactionLog
 from lamella.core.log.events.compaction import CompactionEvent
 
-# a question and its answer, three times; a compaction stands between events.
+# a question and its answer, three times; a compaction is between events.
 PATH = ("q1", "a1", "q2", "a2", "q3", "a3")
 SAID = {name: index for index, name in enumerate(PATH)}
 

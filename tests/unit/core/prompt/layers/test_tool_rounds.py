@@ -147,7 +147,7 @@ def test_ended_rounds_leave_one_line_per_call() -> None:
         'Let me look.\n<tool_call>search({"q":"tides"}): done, '
         f"recall what it gave by its id {results[0].id}</tool_call>\n"
     )
-    # What the model said with its calls stands once, before the first of them.
+    # The text of the model beside its calls appears once, before the first of them.
     assert failed.text.startswith("<tool_call>clock({}): failed, ")
     assert found.tokens == QUARTERS.count(found.text)
 

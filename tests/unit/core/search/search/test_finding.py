@@ -118,7 +118,7 @@ def test_score_follows_formula() -> None:
 def test_message_id_beside_quoted_phrase_is_a_word() -> None:
     passages = [passage("m1", "the budget", role="reply"), passage("m2", "nothing at all", role="reply")]
     (found,) = search(PassageIndex(passages), 'm1 "budget"')
-    # One of two has each of both words, which stand once; on average they have two and a half.
+    # One of two has each of both words, each once; on average they have two and a half.
     rare = math.log(2)
     worth = 2 * rare * 2.2 / (1 + 1.2 * (0.5 + 0.5 * 2 / 2.5))
     assert found.passage.id == "m1"

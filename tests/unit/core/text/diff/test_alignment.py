@@ -86,7 +86,7 @@ def in_pairs(size: int) -> Pair:
 
 
 def nested_behind(size: int) -> Pair:
-    """1 0 2 1 3 2 and so on: 0 is unique, 1 only in what stands behind it, 2 only in what stands behind that."""
+    """1 0 2 1 3 2 and so on: 0 is unique, 1 only in what is behind it, 2 only in what is behind that."""
     most = size // 4
     numbers = [str(number) for at in range(most) for number in (at + 1, at)] + [str(most)]
     old, new = ([word, *(line for number in numbers for line in (number, word))] for word in ("old", "new"))
