@@ -47,7 +47,7 @@ def make_talk(texts: Texts, seed: int, characters: int, *, planted: int = 0) -> 
 
     With ``planted``, so many characters of what people type are left for sentences that are planted later.
     """
-    random, said = Random(seed), list(_list_said(texts))
+    random, said = Random(seed), list(_list_messages(texts))
     questions, answers = [asked for asked, _ in said], [answer for _, answer in said]
     random.shuffle(questions)
     random.shuffle(answers)
@@ -66,7 +66,7 @@ def make_talk(texts: Texts, seed: int, characters: int, *, planted: int = 0) -> 
     return talk
 
 
-def _list_said(texts: Texts) -> Iterator[Pair]:
+def _list_messages(texts: Texts) -> Iterator[Pair]:
     """What was said in every conversation there is: the questions, and the answers in words."""
     yield from ((asked, answer) for asked, answer in texts.pairs if asked.strip() and answer.strip())
     for _, messages in texts.trajectories:

@@ -53,7 +53,7 @@ def serve(number: int) -> None:
                 os.close(stream)
         else:
             return
-    _stand(order, streams[:STREAMS])
+    _set_up_process(order, streams[:STREAMS])
     sys.argv = ["-c", *order.words]
     _end(_do(order.program))
 
@@ -126,8 +126,8 @@ def _reap() -> None:
             pass
 
 
-def _stand(order: Order, streams: list[int]) -> None:
-    """Put the process where it was ordered to be."""
+def _set_up_process(order: Order, streams: list[int]) -> None:
+    """Set the streams, folder and environment of the process as ordered."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)

@@ -51,7 +51,7 @@ def measure_kind(kind: str, *, odd: bool = True) -> Sums:
             _bill(sums, "auto", _watch(sums, workload, played), (rates,))
         hours = play(workload, facts=facts, model="bench-hours", layout="auto")
         _bill(sums, "auto, two lifetimes", (sent for sent, _ in hours), (MARKS,))
-        sums.add("limit, linger 2", MARKS, find_limit(_let_linger(workload.steps, 2), workload.system, MARKS))
+        sums.add("limit, linger 2", MARKS, find_limit(_keep_in_working_set(workload.steps, 2), workload.system, MARKS))
         lingers = play(workload, facts=facts, model="bench-marks", layout="auto", linger=2)
         _bill(sums, "auto, linger 2", (sent for sent, _ in lingers), (MARKS,))
     return sums
@@ -100,7 +100,7 @@ def find_missing(turn: Turn, step: Step, said: list[str]) -> int:
     return missing + sum([one not in whole for one in said])
 
 
-def _let_linger(steps: Sequence[Step], turns: int) -> list[Step]:
+def _keep_in_working_set(steps: Sequence[Step], turns: int) -> list[Step]:
     """Steps in which what is attached stays so for some turns more, in the text that it had last."""
     lasting: list[Step] = []
     for at, step in enumerate(steps):

@@ -37,7 +37,7 @@ BRINGERS = {
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, str]]:
+def vault_and_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, str]]:
     vault = tmp_path / "vault"
     vault.mkdir()
     (vault / "evil.md").write_text(f"# Zebra\n{ORDER}", encoding="utf-8")
@@ -91,8 +91,8 @@ def talk(vault: Path, *lines: ScriptedReply | str, asked: list[NoteChange]) -> t
 
 
 @pytest.mark.parametrize("name", BRINGERS)
-def test_order_in_tool_output_stays_in_message_and_runs_nothing(world: tuple[Path, str], name: str) -> None:
-    vault, url = world
+def test_order_in_tool_output_stays_in_message_and_runs_nothing(vault_and_store: tuple[Path, str], name: str) -> None:
+    vault, url = vault_and_store
     asked: list[NoteChange] = []
     looked = ScriptedReply(calls=(call(name, url),))
     requests, given = talk(vault, "Seen.", looked, "A striped animal.", asked=asked)
@@ -108,8 +108,8 @@ def test_order_in_tool_output_stays_in_message_and_runs_nothing(world: tuple[Pat
 
 
 @pytest.mark.parametrize("name", BRINGERS)
-def test_write_by_misled_model_needs_consent(world: tuple[Path, str], name: str) -> None:
-    vault, url = world
+def test_write_by_misled_model_needs_consent(vault_and_store: tuple[Path, str], name: str) -> None:
+    vault, url = vault_and_store
     asked: list[NoteChange] = []
     lines = (ScriptedReply(calls=(call(name, url),)), ScriptedReply(calls=(OBEYED,)), "I could not.")
     _, given = talk(vault, "Seen.", *lines, asked=asked)
@@ -119,8 +119,8 @@ def test_write_by_misled_model_needs_consent(world: tuple[Path, str], name: str)
 
 
 @pytest.mark.parametrize("name", BRINGERS)
-def test_memory_write_by_misled_model_needs_consent(world: tuple[Path, str], name: str) -> None:
-    vault, url = world
+def test_memory_write_by_misled_model_needs_consent(vault_and_store: tuple[Path, str], name: str) -> None:
+    vault, url = vault_and_store
     asked: list[NoteChange] = []
     lines = (ScriptedReply(calls=(call(name, url),)), ScriptedReply(calls=(REMEMBERED,)), "I could not.")
     _, given = talk(vault, "Seen.", *lines, asked=asked)
@@ -129,8 +129,8 @@ def test_memory_write_by_misled_model_needs_consent(world: tuple[Path, str], nam
     assert not (vault.parent / "memory").exists()
 
 
-def test_order_repeated_in_answer_writes_nothing(world: tuple[Path, str]) -> None:
-    vault, url = world
+def test_order_repeated_in_answer_writes_nothing(vault_and_store: tuple[Path, str]) -> None:
+    vault, url = vault_and_store
     asked: list[NoteChange] = []
     lines = (ScriptedReply(calls=(call("read_note", url),)), f"It says:\n{ORDER}")
     talk(vault, "Seen.", *lines, asked=asked)
@@ -138,8 +138,8 @@ def test_order_repeated_in_answer_writes_nothing(world: tuple[Path, str]) -> Non
     assert (vault / "diary.md").read_text(encoding="utf-8") == "mine\n"
 
 
-def test_attached_note_gives_no_orders_either(world: tuple[Path, str]) -> None:
-    vault, _ = world
+def test_attached_note_gives_no_orders_either(vault_and_store: tuple[Path, str]) -> None:
+    vault, _ = vault_and_store
     asked: list[NoteChange] = []
     requests, _ = talk(vault, f"It says:\n{ORDER}", "Nothing.", asked=asked)
     (user,) = [message.text for message in requests[0].messages if message.role is Role.USER]
@@ -149,8 +149,8 @@ def test_attached_note_gives_no_orders_either(world: tuple[Path, str]) -> None:
 
 
 @pytest.mark.parametrize("runner", ["vault_qa", "plus", "agent", "project"])
-def test_order_in_note_stays_in_its_block_in_every_runner(world: tuple[Path, str], runner: str) -> None:
-    vault, url = world
+def test_order_in_note_stays_in_its_block_in_every_runner(vault_and_store: tuple[Path, str], runner: str) -> None:
+    vault, url = vault_and_store
     asked: list[NoteChange] = []
     answers: list[ScriptedReply | str] = [f"It says [^1]:\n{ORDER}"]
     if runner in ("agent", "project"):

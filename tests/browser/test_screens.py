@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
-def test_attached_note_is_weighed_pinned_and_dropped(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
+def test_attached_note_is_counted_pinned_and_dropped(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
     key = server.begin(f"library-{phone}")
     server.ask(key, "Which beds?", attach=["beds.md"])
     page = tabs.open(f"{server.url}/#/c/{key}/library", phone=phone)

@@ -36,7 +36,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Walk:
-    """How long a way was: calls, the files they were in, and how often the next call was in another room.
+    """How long a way was: calls, the files they were in, and how often the next call was in another package.
 
     ``passed`` are those files, in the order in which they were first come to.
     """

@@ -84,7 +84,7 @@ def tight_stored_conversations(
     random = draw(st.randoms(use_true_random=False) | st.randoms(use_true_random=True))
     moves: list[Move] = []
     for move in kept.moves:
-        moves.append(_said(move, random))
+        moves.append(_with_text(move, random))
         if move.deed is Deed.REPLY:
             for _ in range(random.randrange(3)):
                 moves.append(Move(step=Step(typed=(random.choice((*ACKNOWLEDGED, *ASKED)),))))
@@ -96,7 +96,7 @@ def tight_stored_conversations(
     return replace(kept, moves=tuple(moves), reopened=reopened, settings=(window, *_settings(random)))
 
 
-def _said(move: Move, random: Random) -> Move:
+def _with_text(move: Move, random: Random) -> Move:
     return replace(move, text=random.choice((move.text, *ANSWERED))) if move.deed is Deed.REPLY else move
 
 

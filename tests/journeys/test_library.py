@@ -139,7 +139,7 @@ def sends(lamella: Run, name: str) -> list[object]:
     return [turn["messages"] for turn in turns]
 
 
-def test_refreshed_note_is_sent_anew_and_deleted_one_is_kept(lamella: Run, vault: Path) -> None:
+def test_refreshed_note_is_sent_again_and_deleted_one_is_kept(lamella: Run, vault: Path) -> None:
     assert "note: plan.md is as it was." in lamella("refresh", "talk", "--vault", str(vault)).err
     (vault / "plan.md").write_text("Low tide is at 15:20.\n", encoding="utf-8")
     ran = lamella("refresh", "talk", "plan.md", "--vault", str(vault))

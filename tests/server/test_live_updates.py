@@ -147,7 +147,7 @@ def test_owner_hears_only_of_own_conversations_and_needs_a_token(
             hers.wait_for_end()
 
 
-def test_listeners_do_not_hold_up_a_stop(tmp_path: Path) -> None:
+def test_listeners_do_not_delay_a_stop(tmp_path: Path) -> None:
     with ExitStack() as stack:
         with running(f"sqlite:///{tmp_path}/c.db", ScriptedProvider(), serve={"stop_seconds": 300}) as server:
             tab = stack.enter_context(listening(server))

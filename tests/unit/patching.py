@@ -32,7 +32,7 @@ def apply_diff(old: str, diff: str) -> str:
             assert mark in (" ", "-"), f"not a line of a diff: {mark}{words[0]}"
             here = source[at : at + len(words)]
             for line, said in zip(here, words, strict=True):
-                assert _is_said(line, said), f"the diff expects {said!r} and finds {line!r}"
+                assert _is_line(line, said), f"the diff expects {said!r} and finds {line!r}"
             gone, kept = (here, words) if mark == "-" else ([], [])
             result += here if mark == " " else []
             at += len(words)
@@ -49,7 +49,7 @@ def _find_hunks(diff: str) -> Iterator[tuple[re.Match[str], list[str]]]:
         yield hunk, lines[number + 1 : end]
 
 
-def _is_said(line: str, said: str) -> bool:
+def _is_line(line: str, said: str) -> bool:
     if line == said:
         return True
     pieces = _MARK.split(said)[::2]

@@ -100,7 +100,7 @@ def test_a_summary_is_rejected_if_most_statements_fail() -> None:
         "- [messages 1 and 2] Marta signs the lease.",
     ],
 )
-def test_numbers_may_stand_in_several_notations(line: str) -> None:
+def test_numbers_may_have_several_notations(line: str) -> None:
     battery = load_battery("battery")
     (statement,) = check_summary(line, battery["cited"], WORDS).statements
     assert (statement.numbers, statement.text.rstrip(".")) == ((1, 2), "Marta signs the lease")

@@ -61,17 +61,19 @@ class Sleeping:
         self.waits.append(seconds)
 
 
-def world() -> Adapters:
+def make_adapters() -> Adapters:
     return open_adapters(None)
 
 
 def stored(store: InMemoryStore, **settings: object) -> Conversation:
     given = load_settings({"model": MODEL, **settings})
     configured = ConversationSettings(
-        prompt_settings=build_prompt_settings(given, world()), turn_settings=build_turn_settings(given), model=MODEL
+        prompt_settings=build_prompt_settings(given, make_adapters()),
+        turn_settings=build_turn_settings(given),
+        model=MODEL,
     )
     return Conversation.open(
-        Backend(store=store, clock=Ticking(), adapters=world(), resolve_settings=lambda _: configured), "chat"
+        Backend(store=store, clock=Ticking(), adapters=make_adapters(), resolve_settings=lambda _: configured), "chat"
     )
 
 
@@ -348,10 +350,10 @@ def test_conversation_without_model_uses_model_of_settings() -> None:
     store = InMemoryStore()
     given = load_settings({})
     bare = ConversationSettings(
-        prompt_settings=build_prompt_settings(given, world()), turn_settings=build_turn_settings(given)
+        prompt_settings=build_prompt_settings(given, make_adapters()), turn_settings=build_turn_settings(given)
     )
     chat = Conversation.open(
-        Backend(store=store, clock=Ticking(), adapters=world(), resolve_settings=lambda _: bare), "chat"
+        Backend(store=store, clock=Ticking(), adapters=make_adapters(), resolve_settings=lambda _: bare), "chat"
     )
     chat.ask(TurnRequest(text="one"))
     chat.reply("two")

@@ -429,7 +429,7 @@ def test_text_with_half_of_question_is_unrelated(text: str, helps: bool) -> None
         "the weather in the city of the north",
     ],
 )
-def test_a_question_about_something_that_was_never_said_finds_nothing(query: str) -> None:
+def test_question_about_something_unmentioned_finds_nothing(query: str) -> None:
     talk = [f"We talked about bed {number} and the city, and it is what we said." for number in range(40)]
     talk += ["Der Hund ist in der Küche.", "Ini itu apa?", "私の犬はとても元気です。"]
     assert find(query, *talk) == []
