@@ -23,6 +23,8 @@ from lamella import Conversation
 
 # Looked at while rules were chosen, and not looked at, which are judged.
 TUNED, HELD_BACK = (1, 2, 3, 4), (5, 6, 7, 8)
+# Chats of short messages are small, so there are more of them.
+CHATS_TUNED, CHATS_HELD_BACK = (1, 2, 3, 4, 11, 12, 13, 14), (5, 6, 7, 8, 15, 16, 17, 18)
 # Tokens of the talk, share of them that is the window, facts that are asked for; and the least shares that may be left:
 # in the prompt, and there or in the answer of one recall; prefix breaks per 100 requests.
 CASES = (
@@ -173,7 +175,7 @@ def bench_live(verdicts: Verdicts) -> None:
         print(f"{tokens:,} tokens in a window of {share:.0%}, {facts} facts", flush=True)
         for seed in (*TUNED, *HELD_BACK):
             left = play_live(*make_live_talk(seed, tokens, facts), share=share)
-            _print_left(left, seed)
+            _print_left(left, seed, is_tuned=seed in TUNED)
             judged += [left] if seed in HELD_BACK else []
         name = f"{tokens:,} tokens, window of {share:.0%}"
         verdicts.at_least(f"{name}: evidence in the prompt", _mean([one.prompt for one in judged]), prompt)
@@ -185,10 +187,10 @@ def bench_live(verdicts: Verdicts) -> None:
             verdicts.at_most(f"{name}: prefix breaks per 100 requests", rate, breaks)
     judged = []
     print(f"chats of {2 * CHAT_TURNS} short messages, cut once to {CHAT_SHARE:.0%}", flush=True)
-    for seed in (*TUNED, *HELD_BACK):
+    for seed in (*CHATS_TUNED, *CHATS_HELD_BACK):
         left = cut_once(*make_chat(seed, turns=CHAT_TURNS, asked_share=_ASKED_SHARE), share=CHAT_SHARE)
-        _print_left(left, seed)
-        judged += [left] if seed in HELD_BACK else []
+        _print_left(left, seed, is_tuned=seed in CHATS_TUNED)
+        judged += [left] if seed in CHATS_HELD_BACK else []
     gain = _mean([one.prompt - one.newest for one in judged])
     verdicts.at_least("short messages: evidence in the prompt, more than in the newest quarter", gain, 0.10)
     verdicts.at_least(
@@ -196,9 +198,9 @@ def bench_live(verdicts: Verdicts) -> None:
     )
 
 
-def _print_left(left: Left, seed: int) -> None:
+def _print_left(left: Left, seed: int, *, is_tuned: bool) -> None:
     print(
-        f"  seed {seed}{'' if seed in HELD_BACK else ' (tuned)'}: {left.tokens:,} tokens, prompt {left.prompt:.3f}"
+        f"  seed {seed}{' (tuned)' if is_tuned else ''}: {left.tokens:,} tokens, prompt {left.prompt:.3f}"
         f" (in passing {left.in_passing:.3f}, typed {left.typed:.3f}, in replies {left.answered:.3f}), or one recall"
         f" {left.recalled:.3f}; newest {left.newest:.3f},"
         f" {left.breaks_per_100:.1f} breaks per 100",

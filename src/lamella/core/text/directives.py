@@ -22,6 +22,7 @@ _MAX_CHARS = 400
 # A message with more characters than this is a text, and only short paragraphs at its ends are the user's own words.
 _LONG_MESSAGE_CHARS = 900
 _MAX_OWN_PARAGRAPH_CHARS = 400
+_MAX_GREETING_CHARS = 60
 # Words of a topic: this many first letters are compared, which ignores most endings.
 _TOPIC_CHARS = 5
 _MIN_TOPIC_CHARS = 4
@@ -36,26 +37,33 @@ _CLAUSE_START = re.compile(
 )
 _QUESTION_END = re.compile(r"[?\uff1f][\s\"'\u201d\u2019)*_]*$")
 _CONSENT_END = re.compile(
-    r"[,;\u2013\u2014-]?\s+(?:ok|okay|please|alright|all right|yes|will you|would you|could you|oke|ya|bisa|boleh|ja|bitte"
+    r"[,;\u2013\u2014-]?\s+(?:ok|okay|yeah|yes|right|innit|gell|gelle|ne|gelt|deal|got it|please|alright|all right|yes"
+    r"|will you|would you|could you|oke|ya|bisa|boleh|ja|bitte"
     r"|einverstanden)\s*[?\uff1f]+[\"'\u201d\u2019)*_ ]*$",
     re.IGNORECASE,
 )
 _POLITE_REQUEST = re.compile(
     r"(?:please |ok(?:ay)?,? |and |also,? )?(?:can|could|would|will) you (?:please |kindly )?(?:always|never"
     r"|from now on|not ever|remember to|stop \w+ing)\b"
+    r"|(?:please |and |also,? )?(?:can|could|would|will) you\b.*\b(?:(?:everything|anything|whatever) you"
+    r"|all (?:of )?your|in (?:every|each)|from now on"
+    r"|whenever|(?:every|each|any) ?time|in (?:the )?future|from here on)\b"
     r"|(?:bisakah|bisa|dapatkah|maukah|boleh) (?:kamu |anda )?(?:tolong )?(?:selalu|mulai sekarang|jangan)\b"
     r"|(?:kannst|könntest|würdest) du (?:bitte )?(?:immer|ab jetzt|künftig|nie)\b"
     r"|.*(?:くれますか|もらえますか|いただけますか|くれる)[?\uff1f]",
     re.IGNORECASE,
 )
-_LIST_MARKUP = re.compile(r"[ \t]*(?:(?:[*+\u2022-]+|\d{1,3}[.)])[ \t]+)")
+_LIST_MARKUP = re.compile(r"\A[ \t]*(?:(?:[*+\u2022-]+|\d{1,3}[.)])[ \t]+)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+\S|^=+\s*$")
 _QUOTE_LINE = re.compile(r" {0,3}[>|]")
 _SPEAKER_LINE = re.compile(
-    r"\s*(?:[\[(]?\d{1,4}[-:./]\d{1,2}(?:[-:./]\d{1,4})*[^\w\n]*(?:[ap]m)?[\])]?\s*[-\u2013]?\s*)?"
+    r"\s*(?:[\[(]?\d{1,4}[-:./]\d{1,2}(?:[-:./]\d{1,4})*[^\w\n]*(?:[ap]m)?[\])]?\s*[-\u2013]?\s*){0,2}"
     r"(?:[-*]\s+)?[*_<@]{0,3}(?P<name>[^\W\d_][\w.'\u2019-]*(?:[ /][^\W_][\w.'\u2019-]*){0,3})[>*_]{0,3}\s?[:\uff1a]\s*[*_]{0,3}\s*\S"
 )
-_STAMPED_LINE = re.compile(r"\s*[\[(]?\d{1,2}:\d{2}(?::\d{2})?\s*(?:[ap]m)?[\])]?\s")
+_STAMPED_LINE = re.compile(
+    r"\s*(?:[^\W\d_][\w.'\u2019-]*\s){0,3}[\[(]?\d{1,2}[:.]\d{2}(?::\d{2})?(?:,[^\])\n]{0,20})?\s*(?:[ap]m)?[\])]?(?:\s|$)",
+    re.IGNORECASE,
+)
 _FORWARD_LINE = re.compile(
     r"\s*(?:-{2,}.*(?:forwarded|original|weitergeleitet|ursprüngliche|diteruskan|転送|元のメッセージ).*"
     r"|(?:begin )?forwarded message.*|on .{4,80}\bwrote:|am .{4,80}\bschrieb\b.*:|pada .{4,80}\bmenulis:|fwd?:.*|wg:.*)$",
@@ -69,15 +77,55 @@ _OWN_LABELS = frozenset(
         "preference", "preferences", "hinweis", "wichtig", "regel", "regeln", "notiz", "merke", "korrektur", "frage",
         "catatan", "penting", "aturan", "ingat", "koreksi", "pertanyaan", "注意", "重要", "ルール", "お願い", "補足", "追記",
         "one thing", "one more thing", "two things", "from now on", "going forward", "ab jetzt", "mulai sekarang", "今後",
-        "always", "never", "immer", "nie", "selalu", "jangan",
+        "always", "never", "immer", "nie", "selalu", "jangan", "merk", "bitte", "please", "tolong", "für", "bei", "untuk", "for",
     }
 )  # fmt: skip
+# Words in what people write before a colon that introduces wishes of their own.
+_OWN_LEAD = re.compile(
+    r"\b(?:you|your|(?:my|our|your|following|few|some|two|three|these) (?:\w+ )?(?:rules?|preferences?|wish(?:es)?|requests?|requirements?)"
+    r"|things?|points?|favou?r|requests?|please|remember|reminder|(?:my|your|all|every|each|future) (?:answers?"
+    r"|repl(?:y|ies)|responses?)|from now on|always|never"
+    r"|du|dir|deine?\w*|meine (?:regeln?|wünsche?)|bitte|merk\w*|immer|nie|kamu|anda|aturan (?:saya|untuk"
+    r"|buat)|permintaan saya|tolong|ingat|selalu|jangan)\b"
+    r"|^\W*(?:rules?|preferences?|regeln?|wünsche?|aturan|permintaan|style|format|ルール|お願い)\W*$|お願い|回答|今後|必ず",
+    re.IGNORECASE,
+)
+_FIRST_PERSON_END = re.compile(
+    r"\b(?:i|i've|i'd|we|you|ich|wir|du|saya|aku|kami|gue|私|僕)\W+(?:\w+\W+)?$", re.IGNORECASE
+)
+# Somebody of whom the user speaks; after a cue that says nothing about who gave the order.
+_OWN_PERSON = re.compile(r"my |meine? |(?:bos|ibu|bapak|guru) saya|[父母]が|先生が|上司", re.IGNORECASE)
+_MIN_FOREIGN_LEAD_WORDS = 3
+_LEAD = re.compile(
+    r"(?P<lead>[^:\uff1a\n]{4,160}?)(?P<mark>[:\uff1a](?=\s|[\u201c\u201e\"'\u300c\u00ab]|$|(?<=\uff1a))|\s[-\u2013\u2014]\s|->|=>|\u2192)"
+)
+_LEAD_END = re.compile(r"(?:[:\uff1a]|->|=>|\u2192)\s*$")
+# A question about what follows it: "Is this legit?"
+_ASKS_ABOUT_REST = re.compile(r"\b(?:this|that|these|das|dies\w*|ini|begini)\b|これ|この|次の", re.IGNORECASE)
+_SENTENCE_END_MARK = re.compile(r"[.!,…\u3002\uff01]\W*$")
+_GREETING_END = re.compile(r"^.{0,40}?[,!:\uff0c\u3001\u3002\uff01]")
+_ELEMENT = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>.*?</\1\s*>", re.DOTALL)
+# A question about the text above it.
+_ABOUT_TEXT = re.compile(
+    r"\b(?:is|was|are|isn't|does|did|do|can|could|should|must|may|would)\s+(?:that|this|it|he|she|they|these|those)\b"
+    r"|\b(?:ist|sind|stimmt|darf|dürfen|soll|sollen|kann|muss|gilt)\s+(?:das|dies\w*|er|sie|es|man)\b"
+    r"|\b(?:ini|itu)\s+(?:resmi|benar|asli|boleh|sah|wajar|bagus|aman)|\b(?:resmi|benar|asli|bagus|wajar|aman)\s+(?:gak|nggak|tidak|ga|kah)"
+    r"|(?:これ|それ)(?:は|って)",
+    re.IGNORECASE,
+)
 # Words in scripts without spaces are compared by pairs of kanji or katakana.
 _UNSPACED_TOPIC = re.compile("[\u4e00-\u9fff]{2,}|[\u30a1-\u30fa\u30fc]{2,}")
 _WORD = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}]+")
+_UNSPACED_RUN = re.compile(f"[{UNSPACED_SCRIPTS}]{{3}}")
 _ANY_WORD = re.compile(r"\w+")
 # This many characters at the end of a text decide about an ending.
 _MAX_ENDING_CHARS = 30
+# "Tables over prose, always."
+_ELLIPTIC_END = re.compile(
+    r"(?:,\s*|\s)(?:always|ever|throughout|every time|each time|only|immer|nie|durchgehend|durchweg|stets|selalu|terus|saja ya)"
+    r"(?:,?\s*(?:please|thanks|thank you|bitte|danke|ya|dong|yeah))?\s*[.!?]*$",
+    re.IGNORECASE,
+)
 _CLAUSE_BREAK = re.compile(r"(?<=[;:])\s+|(?<=,)\s+|\s+[\u2013\u2014-]\s+")
 
 
@@ -96,6 +144,8 @@ class _Cues(NamedTuple):
     withdrawals: Phrases
     changes: Phrases
     introductions: Phrases
+    lead_reports: Phrases
+    reporting: Phrases
     headers: re.Pattern[str]
     greetings: re.Pattern[str]
     closings: re.Pattern[str]
@@ -118,10 +168,16 @@ def find_directives(texts: Mapping[str, str], words: WordLists) -> dict[str, tup
         if not cues.any_cue.could_match(straight, frozenset(_ANY_WORD.findall(straight))):
             continue
         sentences: list[str] = []
+        covered = ""
         for sentence, listed in _iter_own_sentences(text, cues):
+            # An item of a list that belongs to a directive is a part of it.
+            if sentence in covered:
+                continue
             directive = _detect(sentence, cues) or _detect_withdrawal(sentence, cues, topics)
             if directive is not None:
-                sentences.append(directive + listed if sentence.endswith((":", "\uff1a")) else directive)
+                has_list = sentence.endswith((":", "\uff1a"))
+                covered = listed if has_list else covered
+                sentences.append(directive + listed if has_list else directive)
                 topics.append(_topic(sentence, cues))
         if sentences:
             found[name] = tuple(dict.fromkeys(sentences))
@@ -131,12 +187,20 @@ def find_directives(texts: Mapping[str, str], words: WordLists) -> dict[str, tup
 def _detect(sentence: str, cues: _Cues) -> str | None:
     """Return the sentence if it is a directive; of a very long one, the clauses from its cue on."""
     own = _words_written_by_user(sentence)
-    if _is_question(sentence) or cues.speech.search(own):
+    if _is_question(sentence):
         return None
     at = _find_cue(cues.reports.blank_out(own), cues)
-    if at is None:
+    if at is None or _is_reported(own, at, cues):
         return None
     return sentence if len(sentence) <= _MAX_CHARS else _cut_to_clauses(sentence, at)
+
+
+def _is_reported(own: str, at: int, cues: _Cues) -> bool:
+    """Return whether a sentence with a cue at this position reports what somebody else said."""
+    speech = cues.speech.search(own)
+    if speech is not None and (speech.start() < at or _OWN_PERSON.match(speech[0]) is None):
+        return True
+    return any(_FIRST_PERSON_END.search(own[: found.start()]) is None for found in cues.reporting.finditer(own[:at]))
 
 
 def _find_cue(own: str, cues: _Cues) -> int | None:
@@ -148,6 +212,8 @@ def _find_cue(own: str, cues: _Cues) -> int | None:
     opening = cues.openings.matches_at(own, starts)
     if opening is not None:
         return opening
+    if _ELLIPTIC_END.search(own) is not None and not _has_subject(own, cues):
+        return 0
     # A frequency word alone describes what happens often. With an order in the same sentence it is a directive.
     frequent = next(
         (match.start() for match in cues.frequency.finditer(own) if not _is_report(own[: match.start()], cues)), None
@@ -160,6 +226,11 @@ def _find_cue(own: str, cues: _Cues) -> int | None:
         or cues.orders.matches_at(own, starts) is not None
     )
     return frequent if ordered else None
+
+
+def _has_subject(own: str, cues: _Cues) -> bool:
+    """Return whether a sentence has a subject that makes it a description, such as "it"."""
+    return any(cues.report_subjects.search(own[: match.end()]) for match in _WORD.finditer(own))
 
 
 def _is_report(before: str, cues: _Cues) -> bool:
@@ -220,10 +291,16 @@ def _cut_to_clauses(sentence: str, at: int) -> str | None:
 
 def _lines_written_by_user(text: str, cues: _Cues) -> list[str]:
     """Return the lines of a message, with an empty line for each line that the user only passed on."""
+    text = _without_foreign_spans(text)
     lines = ["" if is_code or _QUOTE_LINE.match(line) else line for line, is_code in iter_lines_with_code_flag(text)]
-    starts = [at for at in (_find_paste_start(lines, cues), _find_document_start(lines, cues)) if at is not None]
+    starts = [
+        at
+        for at in (_find_paste_start(lines, cues), _find_document_start(lines, cues), _find_letter_start(lines, cues))
+        if at is not None
+    ]
     if starts:
         lines = _keep_introduction(lines, min(starts), cues)
+    lines = _drop_introduced_text(lines, cues)
     lines = _drop_text_above(lines, cues)
     if _is_pasted_letter(lines, cues):
         return [""] * len(lines)
@@ -232,16 +309,110 @@ def _lines_written_by_user(text: str, cues: _Cues) -> list[str]:
     return lines
 
 
+def _without_foreign_spans(text: str) -> str:
+    """Return the text with a line break for each quotation of several sentences and each element of markup."""
+    spans = [(start, end) for start, end in quote_spans(text) if _SENTENCE_ENDS.search(text[start:end].strip())]
+    spans += [match.span() for match in _ELEMENT.finditer(text)]
+    for start, end in sorted(spans, reverse=True):
+        if "\n" not in text[start:end] or "\n>" not in text[start:end]:
+            text = f"{text[:start]}\n{text[end:]}"
+    return text
+
+
 def _find_paste_start(lines: Sequence[str], cues: _Cues) -> int | None:
     """Return the index of the first line after which everything is somebody else's text."""
     for at, line in enumerate(lines):
         if _FORWARD_LINE.match(line) or cues.headers.match(line):
             return at
-        if not cues.introductions.search(_straighten(line)):
+        found = cues.introductions.search(_straighten(line))
+        if found is None:
+            ending = _LEAD_END.search(line)
+            if ending is not None and _is_foreign_lead(line[: ending.start()], cues):
+                return at
+            if _is_title(lines, at, cues):
+                return at
             continue
-        if any(map(str.strip, lines[at + 1 :])) or re.search(r"[:\uff1a]\s*\S", line):
+        follows = any(map(str.strip, lines[at + 1 :]))
+        if (
+            follows
+            or re.search(r"[:\uff1a\u3002]\s*\S", line)
+            or (at == 0 and _asks_before_text(line[found.start() :]))
+        ):
             return at
     return None
+
+
+def _is_title(lines: Sequence[str], at: int, cues: _Cues) -> bool:
+    """Return whether the first line of a message is a question or a title of the text below it."""
+    line = lines[at].strip()
+    if not line or any(map(str.strip, lines[:at])) or not any(map(str.strip, lines[at + 1 :])):
+        return False
+    own = _straighten(line)
+    refers = _ASKS_ABOUT_REST.search(own) is not None
+    if _QUESTION_END.search(line):
+        return refers
+    if lines[at + 1].strip() or cues.any_cue.search(own):
+        return False
+    return refers or (not _SENTENCE_END_MARK.search(line) and _is_foreign_lead(line, cues))
+
+
+def _asks_before_text(text: str) -> bool:
+    """Return whether a question comes before other sentences in the same line."""
+    return re.search(r"[?\uff1f]\s*\S", text) is not None
+
+
+def _is_foreign_lead(lead: str, cues: _Cues) -> bool:
+    """Return whether the words before a colon introduce what somebody else said."""
+    own = _straighten(lead)
+    own = own[_last_sentence_end(own) :]
+    if (
+        "\u00a7" in own
+        or cues.speech.search(own)
+        or cues.introductions.search(own)
+        or cues.lead_reports.search(own)
+        or cues.documents.match(own)
+    ):
+        return True
+    if _OWN_LEAD.search(own) or cues.anywhere.search(own) or cues.openings.matches_at(own, (0,)) is not None:
+        return False
+    unspaced = _UNSPACED_RUN.search(own) is not None
+    return unspaced or len(_WORD.findall(own)) >= _MIN_FOREIGN_LEAD_WORDS
+
+
+def _introduces_text(found: re.Match[str], cues: _Cues) -> bool:
+    """Return whether what comes after a colon, a dash or an arrow is somebody else's text."""
+    if not found["mark"].strip().startswith(("-", "\u2013", "\u2014")) or ">" in found["mark"]:
+        return _is_foreign_lead(found["lead"], cues)
+    lead = _straighten(found["lead"])
+    return cues.introductions.search(lead) is not None or cues.lead_reports.search(lead) is not None
+
+
+def _drop_introduced_text(lines: Sequence[str], cues: _Cues) -> list[str]:
+    """Return the lines without what follows "Translate into French:" in its paragraph."""
+    left = list(lines)
+    for at, line in enumerate(lines):
+        found = next((match for match in _LEAD.finditer(line) if _introduces_text(match, cues)), None)
+        if found is None or not left[at] or not line[found.end() :].strip():
+            continue
+        left[at] = line[: found.start("lead") + _last_sentence_end(found["lead"])]
+        following = at + 1
+        while following < len(lines) and lines[following].strip():
+            left[following] = ""
+            following += 1
+    return left
+
+
+def _find_letter_start(lines: Sequence[str], cues: _Cues) -> int | None:
+    """Return the index of a line after the first that greets somebody, if there is one."""
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    return next(
+        (
+            at
+            for at in filled[1:]
+            if cues.greetings.match(_straighten(lines[at].strip())) and _GREETING_END.match(lines[at].strip())
+        ),
+        None,
+    )
 
 
 def _find_document_start(lines: Sequence[str], cues: _Cues) -> int | None:
@@ -286,10 +457,15 @@ def _last_sentence_end(text: str) -> int:
 def _drop_text_above(lines: Sequence[str], cues: _Cues) -> list[str]:
     """Return the lines without the text above a last paragraph that asks to do something with it."""
     filled = [at for at, line in enumerate(lines) if line.strip()]
-    if len(filled) < 2 or not cues.introductions.search(_straighten(lines[filled[-1]])):
+    if len(filled) < 2:
         return list(lines)
+    last = _straighten(lines[filled[-1]])
     blank = [at for at in range(filled[-1]) if not lines[at].strip()]
     end = blank[-1] if blank and any(at < blank[-1] for at in filled) else filled[-1]
+    above = " ".join(line.strip() for line in lines[:end] if line.strip())
+    asks = _ABOUT_TEXT.search(last) is not None and len([one for one in _SENTENCE_ENDS.split(above) if one.strip()]) > 1
+    if not cues.introductions.search(last) and not asks:
+        return list(lines)
     return [*[""] * end, *lines[end:]]
 
 
@@ -298,7 +474,7 @@ def _is_pasted_letter(lines: Sequence[str], cues: _Cues) -> bool:
     filled = [line.strip() for line in lines if line.strip()]
     if len(filled) < 2 or not cues.greetings.match(_straighten(filled[0])):
         return False
-    return len(filled[0]) < 60 and any(cues.closings.match(_straighten(line)) for line in filled[1:])
+    return len(filled[0]) < _MAX_GREETING_CHARS and any(cues.closings.match(_straighten(line)) for line in filled[1:])
 
 
 def _keep_short_ends(lines: Sequence[str]) -> list[str]:
@@ -352,7 +528,7 @@ def _compile(words: WordLists) -> _Cues:
         openings=Phrases(words.directive_openings),
         endings=_alternatives_pattern(words.directive_endings, ends=True),
         frequency=Phrases(words.frequency_words),
-        orders=Phrases(words.order_openings),
+        orders=Phrases((*words.order_openings, *words.order_verbs)),
         order_subjects=Phrases(words.order_subjects),
         report_subjects=_alternatives_pattern(words.report_subjects, before=True),
         reports=Phrases(words.reports),
@@ -360,6 +536,8 @@ def _compile(words: WordLists) -> _Cues:
         withdrawals=Phrases(words.withdrawals),
         changes=Phrases(words.change_words),
         introductions=Phrases(words.paste_introductions),
+        lead_reports=Phrases((*words.lead_words, *words.reporting_verbs)),
+        reporting=Phrases(words.reporting_verbs),
         headers=_alternatives_pattern(words.mail_headers, header=True),
         greetings=_alternatives_pattern(words.greetings),
         closings=_alternatives_pattern(words.closings),

@@ -29,6 +29,8 @@ class WordLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         speech_reports: Phrases that report what somebody said; the sentence directs nothing.
         report_subjects: Words before a frequency word that make the sentence a report.
         paste_introductions: Phrases after which the rest of a message is somebody else's text.
+        lead_words: Words before a colon that say that what follows is a text, or ask to work on it.
+        reporting_verbs: Verbs that say that somebody said something.
         mail_headers: Names of header lines of mails.
         greetings: First words of a letter.
         closings: Last words of a letter.
@@ -63,6 +65,8 @@ class WordLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     speech_reports: tuple[str, ...] = ()
     report_subjects: tuple[str, ...] = ()
     paste_introductions: tuple[str, ...] = ()
+    lead_words: tuple[str, ...] = ()
+    reporting_verbs: tuple[str, ...] = ()
     mail_headers: tuple[str, ...] = ()
     greetings: tuple[str, ...] = ()
     closings: tuple[str, ...] = ()
