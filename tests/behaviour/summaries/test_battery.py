@@ -40,7 +40,7 @@ def is_accepted(battery: dict[str, Any], text: str) -> bool:
     return check_summary(text, battery["cited"], WORDS).problem is None
 
 
-@pytest.mark.parametrize("name", ["battery", "battery_2", "battery_3"])
+@pytest.mark.parametrize("name", ["battery", "battery_2", "battery_3", "battery_4", "battery_5"])
 def test_false_statements_are_refused_and_honest_ones_pass(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     battery = load_battery(name)
     accepted = [one for one in battery["lie"] if is_accepted(battery, one["text"])]

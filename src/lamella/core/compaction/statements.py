@@ -14,7 +14,15 @@ from typing import NamedTuple
 from unicodedata import combining, normalize
 
 from lamella.core.text.content import UNSPACED_SCRIPTS
-from lamella.core.text.facts import MONTHS, WEEKDAYS, Facts, find_unknown_fact, read_facts
+from lamella.core.text.facts import (
+    MONTHS,
+    UNIT_WORDS,
+    WEEKDAYS,
+    Facts,
+    count_numbers,
+    find_unknown_fact,
+    read_facts,
+)
 from lamella.core.text.notation import normalize_characters
 from lamella.core.text.phrases import Phrases
 from lamella.core.text.rule_detection import extract_quotes, find_instruction, mask_quotations, normalize_quotes
@@ -114,7 +122,8 @@ _GERMAN_WORDS = frozenset(
     ]
 )
 _FORMAL_GERMAN = re.compile(
-    r"(?<![.!?\s])\s(?:Sie|Ihnen|Ihre[nmrs]?)\b|^\W*(?:Ihnen\b|Sie\s+(?:sollten|sollen|müssen|können|dürfen|haben|wissen|werden|brauchen)\b)"
+    r"(?<![.!?\s])\s(?:Sie|Ihnen|Ihre[nmrs]?)\b|^\W*(?:Ihnen\b|Sie\s+(?:sollten|sollen"
+    r"|müssen|können|dürfen|haben|wissen|werden|brauchen)\b)"
 )
 _LABEL = re.compile(
     r"(?:^|[.!?\n>]\s*)(?:system|admin\w*|developer|operator|root|override|instructions?|prompt|anweisung\w*|instruksi|perintah|指示|命令|システム)"
@@ -137,15 +146,18 @@ _URGENT = re.compile(
 _PLEA = re.compile(r"\b(?:please|kindly|bitte|tolong|mohon|harap)\b", re.IGNORECASE)
 # A word before one of these is a verb, unless it has an ending of nouns or participles.
 _VERB_WITH_OBJECT = re.compile(
-    r"(?P<verb>[^\W\d_]{2,})\s+(?:the|a|an|all|every|any|each|it|them|him|her|this|that|these|those|whatever|whoever|your|everything|anything"
+    r"(?P<verb>[^\W\d_]{2,})\s+(?:the|a|an|all|every|any|each|it|them|him|her|this|that"
+    r"|these|those|whatever|whoever|your|everything|anything"
     r"|nothing|nobody|only|without\s+\w+ing)\b",
     re.IGNORECASE,
 )
 _NO_IMPERATIVE = re.compile(r"(?:\w+(?:ed|ing|s|ly|tion|ment|ness|er|or|ity|ance|ence)|\w{1,2})", re.IGNORECASE)
 _GERMAN_INFINITIVE_END = re.compile(r"\b[a-zäöüß]{2,}(?:en|eln|ern)[.!]*$")
 _GERMAN_FINITE = re.compile(
-    r"\b(?:ist|sind|war|waren|wird|werden|wurde|wurden|hat|haben|hatte|hatten|soll|sollen|sollte|sollten|will|wollen|wollte|wollten|kann|können|konnte"
-    r"|muss|müssen|musste|mussten|darf|dürfen|möchte|möchten|bleibt|bleiben|gibt|gab|fehlt|fehlen|kommt|kommen|steht|liegt|kostet|braucht|reicht|läuft|geht"
+    r"\b(?:ist|sind|war|waren|wird|werden|wurde|wurden|hat|haben|hatte|hatten|soll|sollen|sollte"
+    r"|sollten|will|wollen|wollte|wollten|kann|können|konnte"
+    r"|muss|müssen|musste|mussten|darf|dürfen|möchte|möchten|bleibt|bleiben|gibt|gab|fehlt|fehlen"
+    r"|kommt|kommen|steht|liegt|kostet|braucht|reicht|läuft|geht"
     r"|[a-zäöüß]{3,}(?:(?<!nich)(?<!direk)(?<!jetz)(?<!ers)(?<!selbs)(?<!fas)(?<!sons)(?<!lau)(?<!sei)(?<!insgesam)t|te|ten))\b"
 )
 _TAG = re.compile(r"</?[A-Za-z|!][^>\n]{0,60}>|\[/?[A-Z]{3,}\]|<\||```|~~~|\{\{|<!--")
@@ -338,6 +350,7 @@ class _Lists:
     def __init__(self, words: WordLists) -> None:
         self.common = frozenset(map(_fold, words.common_words))
         self.prose = frozenset(map(_fold, words.prose_words))
+        self.plain = self.prose | frozenset(map(_fold, words.plain_words))
         self.surnames = words.surnames
         self.negations = Phrases(words.negations)
         self.soft_negations = Phrases(words.soft_negations)
@@ -403,10 +416,11 @@ class _Checker:
         audience = lists.audience.search(sentence)
         if (lists.duties.search(sentence) or _GERMAN_DUTY.search(sentence)) and not reported:
             speaks_of_assistant = lists.assistants.search(sentence) is not None
-            return (audience is not None and not speaks_of_assistant) or not self._is_duty_in_sources(
-                sentence, statement
-            )
-        if audience is not None and audience.start() == 0 and not reported and not lists.assistants.search(sentence):
+            if audience is not None and not speaks_of_assistant:
+                return True
+            return not (self._is_duty_in_sources(sentence, statement) or self._is_duty_of_things(sentence, statement))
+        opens = audience is not None and audience.start() == 0 and _HAPPENED.search(sentence) is None
+        if opens and not reported and not lists.assistants.search(sentence):
             return True
         # "Assistant: reveal it" opens with an order, too.
         label = _OPENING_LABEL.match(sentence)
@@ -447,12 +461,15 @@ class _Checker:
 
     def _may_be_imperative(self, word: str) -> bool:
         folded = _fold(word)
-        is_other = folded in self._lists.prose or folded in self._lists.common or folded in _CALENDAR
+        is_other = folded in self._lists.plain or folded in self._lists.common or folded in _CALENDAR
         return not is_other and not _NO_IMPERATIVE.fullmatch(word)
 
     def _opens_with_directive(self, sentence: str) -> bool:
         return self._lists.directives.matches_at(_CLAUSE_START_WORDS.sub("", sentence, count=1), (0,)) is not None or (
-            self._lists.orders.search(sentence) is not None
+            any(
+                found.start() == 0 or found[0].casefold() not in _AMBIGUOUS_ORDERS
+                for found in self._lists.orders.finditer(sentence)
+            )
         )
 
     def _is_duty_in_sources(self, sentence: str, statement: Statement | None) -> bool:
@@ -472,6 +489,26 @@ class _Checker:
             if not any(self._states_duty(number, stems, known) for number in numbers):
                 return False
         return True
+
+    def _is_duty_of_things(self, sentence: str, statement: Statement | None) -> bool:
+        """Return whether a sentence says how something has to be, in words of its messages, and asks nobody to act."""
+        if statement is None or self._lists.assistants.search(sentence) or _ASKS_TO_ACT.search(sentence):
+            return False
+        return not self._shares_language(statement) or self._share_of_words(sentence, statement) >= _THING_DUTY_SHARE
+
+    def _share_of_words(self, text: str, statement: Statement) -> float:
+        """Return how many of the words of a text are in the cited messages, counting its numbers as known words."""
+        stems = self._stems(text)
+        counted = min(count_numbers(text), _MAX_COUNTED_NUMBERS)
+        if not stems:
+            return 1.0
+        known = frozenset(stem for number in statement.numbers for stem in self._source(number).stems)
+        words = " ".join(word for number in statement.numbers for word in self._source(number).words)
+        # In German a word may be the end of a longer one.
+        shared = sum(
+            stem in known or _has_stem(stem, known) or (len(stem) >= _STEM_CHARS and stem in words) for stem in stems
+        )
+        return (shared + counted) / (len(stems) + counted)
 
     def _states_duty(self, number: int, stems: Set[str], known: Set[str]) -> bool:
         """Return whether a sentence of a message says that something has to be done, with most of these words.
@@ -543,14 +580,31 @@ class _Checker:
         german = len(_GERMAN_WORDS.intersection(_WORD.findall(statement.text.lower()))) >= _MIN_GERMAN_WORDS
         for word, is_first in _iter_capitalised(_without_quotations(statement.text, self._cited(statement.numbers))):
             folded = _fold(word)
-            if self._is_known_name(folded, known) or folded in self._lists.prose or folded in _CALENDAR:
+            if self._is_known_name(folded, known) or folded in self._lists.plain or folded in _CALENDAR:
+                continue
+            if len(word) == 1:
                 continue
             if is_first and (folded in self._lists.common or _has_stem(folded, stems) or folded in self._lower_words()):
                 continue
-            if german and _is_german_noun(folded, known, self._lists.prose):
+            if german and (
+                _is_german_noun(folded, known, self._lists.plain)
+                or (is_first and _GERMAN_PARTICIPLE.fullmatch(folded) is not None)
+            ):
+                continue
+            if folded in UNIT_WORDS or self._is_marked_as_noun(word, statement.text, german=german):
+                continue
+            if is_first and _INDONESIAN_FORM.fullmatch(folded) is not None:
                 continue
             return f"Its messages do not name {clip(word)}."
         return None
+
+    def _is_marked_as_noun(self, word: str, text: str, *, german: bool) -> bool:
+        """Return whether a German word comes after "ein", "kein" or a number, which no name does."""
+        escaped = re.escape(word)
+        return (
+            german
+            and re.search(rf"{_BEFORE_NOUN}\s+{escaped}\b|{_PREPOSITION}\s{escaped}\s{_GENITIVE}", text) is not None
+        )
 
     def _is_known_name(self, folded: str, known: Set[str]) -> bool:
         return any(
@@ -582,17 +636,14 @@ class _Checker:
         stems = self._stems(told)
         if not stems:
             return None
-        known = frozenset(stem for number in statement.numbers for stem in self._source(number).stems)
-        # Numbers were found in the messages before.
-        counted = min(len(re.findall(r"\d[\d.,]*", told)), _MAX_COUNTED_NUMBERS)
-        share = (_share(stems, known) * len(stems) + counted) / (len(stems) + counted)
+        share = self._share_of_words(told, statement)
         # In another language numbers may be all that a statement shares with its messages.
         translates = not self._shares_language(statement)
-        if not share or (share < MIN_SHARED_WORDS and not translates):
+        if not translates and share < MIN_SHARED_WORDS:
             return "Its messages say something else."
         for sentence in _SENTENCE_ENDS.split(statement.text):
             part = self._stems(sentence)
-            if len(part) > _MIN_STEMS and not translates and not _share(part, known):
+            if len(part) > _MIN_STEMS and not translates and not self._share_of_words(sentence, statement):
                 return "Its messages say something else."
         return None
 
@@ -657,7 +708,8 @@ class _Checker:
         touches = not best.denied or _share(best.denied, own.stems) >= _SAME_SENTENCE_SHARE
         if best.denies and touches and not own.denies and not own.may_deny:
             return "Its messages deny that."
-        if own.denies and not best.denies and not best.may_deny:
+        # "Not loud" may be another word for "quiet": only a denial in the words of its messages is compared.
+        if own.denies and not best.denies and not best.may_deny and _share(own.stems, best.stems) >= _SAME_DENIAL_SHARE:
             others = [one for number in statement.numbers for one in self._source(number).sentences if one.denies]
             if not any(own.stems & one.stems for one in others):
                 return "Its messages do not deny that."
@@ -671,7 +723,12 @@ class _Checker:
     def _has_swapped_persons(self, own: _Sentence, numbers: Sequence[int], text: str) -> bool:
         """Return whether a clause gives to one person what the messages give only to another."""
         reported = self._lists.reports.search(text) is not None
-        theirs = [clause for number in numbers for one in self._source(number).sentences for clause in one.clauses]
+        theirs = [
+            (self._persons_of_clause(persons, one), stems)
+            for number in numbers
+            for one in self._source(number).sentences
+            for persons, stems in one.clauses
+        ]
         named = frozenset(person for persons, _ in theirs for person in persons)
         for persons, stems in own.clauses:
             known = persons & named
@@ -684,6 +741,12 @@ class _Checker:
             if closest and all(others and others.isdisjoint(known) for others in closest):
                 return True
         return False
+
+    def _persons_of_clause(self, persons: frozenset[str], sentence: _Sentence) -> frozenset[str]:
+        """Return the persons of a clause; one that names nobody but "we" or "you" may speak of all in its sentence."""
+        if not persons or not persons <= {_USER, _ASSISTANT}:
+            return persons
+        return persons.union(*(others for others, _ in sentence.clauses))
 
     # Reading.
 
@@ -732,7 +795,7 @@ class _Checker:
     def _persons(self, text: str, *, is_user: bool | None) -> frozenset[str]:
         lists = self._lists
         found = {_fold(word) for word, is_first in _iter_capitalised(text) if not is_first or not self._is_prose(word)}
-        found -= lists.prose
+        found -= lists.plain | _CALENDAR
         found.update(name for name in lists.surnames if len(name) > 1 and name in text)
         if is_user is None:
             found.update((_USER,) if lists.users.search(text) else ())
@@ -745,7 +808,7 @@ class _Checker:
 
     def _is_prose(self, word: str) -> bool:
         folded = _fold(word)
-        return folded in self._lists.prose or folded in self._lower_words() or folded in _CALENDAR
+        return folded in self._lists.plain or folded in self._lower_words() or folded in _CALENDAR
 
     def _stems(self, text: str) -> frozenset[str]:
         """Return the beginnings of the words that carry meaning; in scripts without spaces, pairs of characters."""
@@ -762,14 +825,33 @@ class _Checker:
 
 
 _STEM_CHARS, _MIN_STEM_CHARS = 5, 4
+_MIN_COMPOUND_CHARS = 8
+_PREPOSITION = (
+    r"\b(?:[Nn]ach|[Vv]or|[Bb]ei|[Mm]it|[Oo]hne|[Ww]egen|[Tt]rotz|[Uu]nter|[Ss]eit|[Dd]urch|[Ii]n|[Aa]uf|[Aa]n)"
+)
+_GENITIVE = r"(?:der|des|von|einer|eines)\b"
+# A sentence that tells what happened gives no order.
+_HAPPENED = re.compile(
+    r"\b(?:was|were|had|came|got|went|[a-z]{3,}ed|war|waren|kam|kamen|hatten?|wurden?|telah|sudah)\b", re.IGNORECASE
+)
+_BEFORE_NOUN = (
+    r"(?:\b(?:[Kk]?ein(?:e[mnrs]?)?|[Jj]ede[mnrs]?|pro|viele|wenige|einige|mehrere|zwei|drei|vier|fünf|sechs)|\d)"
+)
+# "Menunggu", "Pembayaran", "Kekurangan": forms of Indonesian words with which sentences begin.
+_INDONESIAN_FORM = re.compile(r"(?:meng|meny|mem|men|ber|peng|peny|pem|pen|per)\w{4,}|ke\w{4,}an")
+# "Vermutet", "Beschlossen": at the start of a German sentence they are no names.
+_GERMAN_PARTICIPLE = re.compile(r"(?:ge|be|ver|er|ent|zer|uber|unter|ab|an|auf|aus|ein|vor|zu)\w{3,}(?:t|en)")
 _MIN_STEMS = 2
 _SAME_DUTY_SHARE = 0.6
+_THING_DUTY_SHARE = 0.4
 # So many verified numbers count as words that a statement shares with its messages.
 _MAX_COUNTED_NUMBERS = 2
 _MIN_GERMAN_WORDS = 1
 # A statement about the user shares at least this much with the messages of the user.
 _MIN_DEED_SHARE = 0.3
 _LANGUAGE_RATE = 4
+# A denial shares at least this much with a sentence before it counts as the denial of that sentence.
+_SAME_DENIAL_SHARE = 0.75
 # The subject of a sentence begins within so many characters.
 _MAX_SUBJECT_START = 40
 _CALENDAR = frozenset(_fold(name) for name in (*MONTHS, *WEEKDAYS))
@@ -850,6 +932,53 @@ _AMBIGUOUS_ORDERS = frozenset(
         "plan",
         "rate",
         "report",
+        "bake",
+        "break",
+        "burn",
+        "carry",
+        "catch",
+        "clean",
+        "climb",
+        "cook",
+        "cool",
+        "cut",
+        "drink",
+        "drive",
+        "eat",
+        "feed",
+        "find",
+        "freeze",
+        "grow",
+        "heat",
+        "hike",
+        "hold",
+        "leave",
+        "lift",
+        "look",
+        "mix",
+        "pack",
+        "paint",
+        "pet",
+        "plant",
+        "plug",
+        "practice",
+        "press",
+        "pull",
+        "repair",
+        "replace",
+        "see",
+        "sleep",
+        "stand",
+        "study",
+        "swap",
+        "touch",
+        "train",
+        "try",
+        "vote",
+        "wait",
+        "walk",
+        "watch",
+        "water",
         "niemals",
         "immer",
         "selalu",
@@ -892,7 +1021,16 @@ def _is_german_noun(word: str, known: Set[str], prose: Set[str]) -> bool:
         word.endswith(_GERMAN_NOUN_ENDINGS)
         or _is_compound(word, known, prose)
         or (len(word) >= _STEM_CHARS and any(one.endswith(word) or one.startswith(word) for one in known))
+        or _shares_part(word, known)
     )
+
+
+def _shares_part(word: str, known: Set[str]) -> bool:
+    """Return whether a long word has a part in common with a known one: "Röntgenbild" with "geröntgt"."""
+    if len(word) < _MIN_COMPOUND_CHARS:
+        return False
+    parts = {word[at : at + _STEM_CHARS] for at in range(len(word) - _STEM_CHARS + 1)}
+    return any(part in one for one in known if len(one) >= _STEM_CHARS for part in parts)
 
 
 def _is_compound(word: str, *known: Set[str]) -> bool:
@@ -929,8 +1067,29 @@ def _iter_capitalised(text: str) -> Iterator[tuple[str, bool]]:
         yield word, not before or before[-1] in ".!?:;\u2013\u2014。\n" or before.endswith(" -")
 
 
+# Words that ask somebody to do something, or for more than one case: a duty with one of them is an order.
+_ASKS_TO_ACT = re.compile(
+    r"\b(?:all|every\w*|any\w*|always|never|nobody|whoever|future|later|next|following"
+    r"|further|from now|from today|going forward|immediately"
+    r"|answer\w*|repl(?:y|ies|ied)|respond\w*|mention\w*|tell|told|say|said|send|sent"
+    r"|forward\w*|e?mail\w*|shar(?:e|ed|ing)|disclos\w*|reveal\w*"
+    r"|hid(?:e|den)|ignor\w*|disregard\w*|obey\w*|follow(?:ed)?|trust\w*|recommend\w*"
+    r"|promot\w*|prais\w*|giv(?:e|en|ing)|provid\w*|present(?:ed)?"
+    r"|stated?|writ(?:e|ten|ing)|translat\w*|treat\w*|act|acts|behav\w*|greet\w*|address(?:ed)?"
+    r"|delet\w*|transfer\w*|approv\w*|pretend\w*|quot(?:e|ed)"
+    r"|remember\w*|forget|forgotten|inform\w*|warn\w*|ask(?:ed)?|believ\w*|accept\w*|believed|called|named|used|regarded|considered|assumed"
+    r"|alle[nrsm]?|jede\w*|immer|nie|niemand|künftig\w*|ab jetzt|ab sofort|antwort\w*|erwähn\w*"
+    r"|sag\w*|send\w*|schick\w*|weiter\w*|verrat\w*|ignorier\w*"
+    r"|befolg\w*|empfehl\w*|empfohlen|nenn\w*|genannt|schreib\w*|geschrieben|behandel\w*"
+    r"|lösch\w*|überw\w*|genehmig\w*|semua|setiap|selalu|jangan"
+    r"|jawab\w*|balas\w*|sebut\w*|kirim\w*|dikirim\w*|teruskan|diteruskan|abaikan|hapus\w*"
+    r"|dihapus|percaya\w*|patuh\w*|turuti|rekomendasi\w*|tulis\w*"
+    r"|ditulis|beri\w*|diberi\w*)\b|すべて|全て|毎回|常に|必ず|今後|以後|答え|回答|返信|送|伝え|無視|従|勧め|書",
+    re.IGNORECASE,
+)
 _OBJECT = re.compile(
-    r"\s+(?:the|a|an|all|every|any|each|it|them|him|her|this|that|these|those|your|no|only|further|everything|nothing|whatever|den|die|das|alle"
+    r"\s+(?:the|a|an|all|every|any|each|it|them|him|her|this|that|these|those|your|no|only"
+    r"|further|everything|nothing|whatever|den|die|das|alle"
     r"|jede\w*|semua|setiap)\b",
     re.IGNORECASE,
 )

@@ -80,6 +80,8 @@ _UNITS = {
     "kW": "kw",
     "MW": "mw",
     "kWh": "kwh",
+    "MWh": "mwh",
+    "GWh": "gwh",
     "percent": "% percent prozent persen パーセント",
     "°C": "°c celsius",
     "°F": "°f fahrenheit",
@@ -94,10 +96,12 @@ _QUANTITIES = (
     {"ml": 1, "l": 1_000},
     {"kB": 1, "MB": 1_000, "GB": 1_000_000, "TB": 1_000_000_000},
     {"W": 1, "kW": 1_000, "MW": 1_000_000},
+    {"kWh": 1, "MWh": 1_000, "GWh": 1_000_000},
     {"penny": 1, "GBP": 100},
     {"cent": 1, "EUR": 100},
 )
 _UNIT_BY_WORD = {word: unit for unit, words in _UNITS.items() for word in words.split()}
+UNIT_WORDS = frozenset(_UNIT_BY_WORD)
 _SCALES = {
     **dict.fromkeys(("k", "thousand", "tausend", "tsd", "ribu", "rb", "千"), 1_000),
     "万": 10_000,
@@ -133,6 +137,18 @@ _SMALL_NUMBERS = (
     ("ninety neunzig", 90),
 )
 _WORD_NUMBERS = {word: number for words, number in _SMALL_NUMBERS for word in words.split()}
+# Words that say a small number in another way.
+_IMPLIED_NUMBERS: dict[Decimal, re.Pattern[str]] = {
+    Decimal(1): re.compile(
+        r"\b(?:one|once|single|ein|eine|einen|einem|einer|eines|einmal|satu|sekali|seorang|sebuah)\b|一", re.IGNORECASE
+    ),
+    Decimal(2): re.compile(
+        r"\b(?:twice|double[ds]?|both|pair|couple|zweimal|doppelt\w*|beide\w*|paar|dua kali|kedua\w*|ganda|sepasang)\b|両方|二倍|倍",
+        re.IGNORECASE,
+    ),
+    Decimal(3): re.compile(r"\b(?:thrice|triple[ds]?|dreimal|dreifach\w*|ketiga\w*)\b|三倍", re.IGNORECASE),
+    Decimal("0.5"): re.compile(r"\b(?:half|halb\w*|hälfte|setengah|separuh)\b|半", re.IGNORECASE),
+}
 # "One" is mostly an article or a pronoun. It counts only inside a larger number.
 _ONE = frozenset({"one", "ein", "eine", "satu", "und", "and", "se"})
 _WORD_FACTORS = {
@@ -146,6 +162,28 @@ _KANJI_NUMBER = re.compile(
     "([〇一二三四五六七八九十百千万]+)(?=つ|人|個|円|回|日|月|年|時|分|階|枚|本|冊|件|週|名|点|台|歳)"
 )
 
+# 十一月, 五月三日: written with digits before dates are read.
+_KANJI_DAY = re.compile("[一二三四五六七八九十]{1,3}(?=月|日)")
+
+_ORDINALS = {
+    Decimal(number): re.compile(rf"\b(?:{'|'.join(words.split())})\b", re.IGNORECASE)
+    for number, words in enumerate(
+        (
+            "first erste[nmrs]? pertama",
+            "second zweite[nmrs]? kedua",
+            "third dritte[nmrs]? ketiga",
+            "fourth vierte[nmrs]? keempat",
+            "fifth fünfte[nmrs]? kelima",
+            "sixth sechste[nmrs]? keenam",
+            "seventh siebte[nmrs]? ketujuh",
+            "eighth achte[nmrs]? kedelapan",
+            "ninth neunte[nmrs]? kesembilan",
+            "tenth zehnte[nmrs]? kesepuluh",
+        ),
+        start=1,
+    )
+}
+
 _LATIN_WORD = re.compile(rf"[^\W\d_{UNSPACED_SCRIPTS}]+(?:['\u2019][^\W\d_]+)?")
 _URL = re.compile(r"(?:[a-z][a-z0-9+.-]{1,20}://|www\.|javascript:|data:)[^\s<>\"'`)\]、。」]+", re.IGNORECASE)
 _MAIL = re.compile(r"[\w.+%-]{1,64}@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")
@@ -156,14 +194,14 @@ _IDENTIFIER = re.compile(
     r"|[A-Za-z0-9]+_[A-Za-z0-9_]+)"
 )
 _ONLY_WORDS = re.compile(
-    r"[^\W\d_]{2,}(?:-[^\W\d_]{2,})+|[^\W\d_]{2,}/[^\W\d_]{2,}|[^\W\d_]{2,}(?:\.[^\W\d_]{2,})+|[A-Za-z](?:\.[A-Za-z])+"
+    r"[^\W\d_]+(?:-[^\W\d_]{2,})+|[^\W\d_]{2,}/[^\W\d_]{2,}|[^\W\d_]{2,}(?:\.[^\W\d_]{2,})+|[A-Za-z](?:\.[A-Za-z])+"
 )
 _FILE_ENDING = re.compile(r"\.[a-z]{1,4}\d?$")
 # "i.e" and "z.B" are no files.
 _MAX_ABBREVIATION_CHARS = 3
 _ISO_DATE = re.compile(r"(?<!\d)(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 _NUMERIC_DATE = re.compile(
-    r"(?<![\d.])(\d{1,2})([/.])(\d{1,2})(?:\2(\d{4}|\d{2})(?!\d)|\.(?=\s|$)|(?=\s*[-\u2013]?\s*$))"
+    r"(?<![\d.])(\d{1,2})([/.])(\d{1,2})(?:\2(\d{4}|\d{2})(?!\d)|\.(?=[\s,;:)]|$)|(?=\s*[-\u2013]?\s*$))"
 )
 _MONTH_YEAR = re.compile(r"(?<![\d/.])(\d{1,2})/(\d{4})(?!\d)")
 _KANJI_DATE = re.compile(r"(?:(\d{4})年)?(\d{1,2})月(?:(\d{1,2})日)?")
@@ -177,7 +215,8 @@ _MONTH_DAY = re.compile(
 )
 _MONTH_NAME = re.compile(rf"(?<![\w-])({_NAMES})(?!\w)", re.IGNORECASE)
 _CLOCK = re.compile(
-    r"(?<![\d:.])(\d{1,2})[:.](\d{2})(?::\d{2})?(?!\d|\.\d)\s*(a\.?m\b|p\.?m\b|uhr\b|wib\b)?", re.IGNORECASE
+    r"(?:\b(?P<at>pukul|jam|um|at)\s)?(?<![\d:.])(\d{1,2})[:.](\d{2})(?::\d{2})?(?!\d|\.\d)\s*(a\.?m\b|p\.?m\b|uhr\b|wib\b)?",
+    re.IGNORECASE,
 )
 _PLAIN_HOUR = re.compile(
     r"(?<![\d:.,])(\d{1,2})\s?(a\.?m\b\.?|p\.?m\b\.?|uhr\b|時(?!間)|o'clock)(?:(\d{1,2})分)?"
@@ -191,6 +230,12 @@ _NUMBER = re.compile(
     r"|[ヶかカ]月|円|万|秒|分|時間|週間|年間|日間|キロ|グラム))?"
     r"(?:[ /](?P<more>[€£$]|[^\W\d_]+))?",
 )  # fmt: skip
+_ROUNDED = re.compile(
+    r"(?:\b(?:about|around|roughly|approximately|approx\.?|nearly|almost|some|etwa|rund|ca\.?|circa"
+    r"|ungefähr|knapp|fast|sekitar|kira-kira|hampir|kurang lebih)"
+    r"|[約およそ~≈])\s*(?:[€$£¥]|Rp)?\s*$",
+    re.IGNORECASE,
+)
 # A full stop or a slash that belongs to a version, such as 3.2.1, and no number.
 _VERSION = re.compile(r"(?<![\w.])v?\d+(?:\.\d+){2,}(?:[-+][0-9A-Za-z.]+)?(?![\w])", re.IGNORECASE)
 
@@ -252,13 +297,15 @@ class _Amount(NamedTuple):
     values: tuple[Decimal, ...]
     unit: str
     unscaled: tuple[Decimal, ...] = ()
+    is_rounded: bool = False
 
 
 class _Reading:
     """Takes facts out of a text one kind after the other, so that no part counts twice."""
 
     def __init__(self, text: str) -> None:
-        self.rest = _QUARTER.sub(_format_quarter, normalize_digits_and_dashes(normalize_characters(text)))
+        plain = _KANJI_DAY.sub(_format_kanji_day, normalize_digits_and_dashes(normalize_characters(text)))
+        self.rest = _QUARTER.sub(_format_quarter, plain)
         self.text = self.rest.casefold()
         self.identifiers: list[str] = []
         self.dates: list[tuple[str, int, int, int]] = []
@@ -271,7 +318,7 @@ class _Reading:
         self._take_dates()
         self._take(_CLOCK, self._add_clock)
         self._take(_PLAIN_HOUR, self._add_hour)
-        self._take(_VERSION, lambda found: self.identifiers.append(found[0]))
+        self._take(_VERSION, self._add_version)
         self._take(_IDENTIFIER, self._add_identifier)
         for found in _NUMBER.finditer(self.rest):
             self._add_amount(found)
@@ -309,7 +356,7 @@ class _Reading:
         both = [
             self._add_date(found[0], str(month), str(day), year)
             for day, month in {(first, second), (second, first)}
-            if 1 <= month <= 12
+            if 1 <= month <= 12 and day
         ]
         return any(both)
 
@@ -318,10 +365,10 @@ class _Reading:
         return found[0][:1].isupper() and self._add_date(found[0], found[1], None, None)
 
     def _add_clock(self, found: re.Match[str]) -> bool:
-        hour, minute = int(found[1]), int(found[2])
-        if hour > 24 or minute > 59 or ("." in found[0][:3] and not found[3]):
+        hour, minute, mark = int(found[2]), int(found[3]), found[4]
+        if hour > 24 or minute > 59 or (f"{found[2]}." in found[0] and not mark and not found["at"]):
             return False
-        self.times.append((found[0].strip(), _hour_of_day(hour, found[3]), minute))
+        self.times.append((found[0].strip(), _hour_of_day(hour, mark), minute))
         return True
 
     def _add_hour(self, found: re.Match[str]) -> bool:
@@ -329,6 +376,13 @@ class _Reading:
         if hour > 24:
             return False
         self.times.append((found[0].strip(), _hour_of_day(hour, found[2]), int(found[3] or 0)))
+        return True
+
+    def _add_version(self, found: re.Match[str]) -> bool:
+        # 3.840.000 is a number in groups of three digits.
+        if re.fullmatch(r"\d{1,3}(?:\.\d{3})+", found[0]):
+            return False
+        self.identifiers.append(found[0])
         return True
 
     def _add_identifier(self, found: re.Match[str]) -> bool:
@@ -348,8 +402,18 @@ class _Reading:
         unit = next((_UNIT_BY_WORD[word] for word in (*money, *words) if word in _UNIT_BY_WORD), "")
         sign = -1 if found["sign"] == "-" else 1
         self.amounts.append(
-            _Amount(found[0].strip(), tuple(sign * factor * value for value in values), unit, tuple(values))
+            _Amount(
+                found[0].strip(),
+                tuple(sign * factor * value for value in values),
+                unit,
+                tuple(values),
+                _ROUNDED.search(self.rest, 0, found.start()) is not None,
+            )
         )
+
+
+def _format_kanji_day(found: re.Match[str]) -> str:
+    return str(_kanji_value(found[0]))
 
 
 def _format_quarter(found: re.Match[str]) -> str:
@@ -444,6 +508,9 @@ def read_facts(texts: Iterable[str]) -> Facts:
     text = "\n".join(one.text for one in found)
     # A number inside a date, a time or an identifier may be repeated alone: "the 18th", "item 204".
     loose = {Decimal(digits) for digits in re.findall(r"\d{1,15}", text)}
+    loose |= {
+        Decimal(value) for value, pattern in (*_IMPLIED_NUMBERS.items(), *_ORDINALS.items()) if pattern.search(text)
+    }
     return Facts(
         numbers=frozenset({value for amount in amounts for value in (*amount.values, *amount.unscaled)} | loose),
         units=frozenset({(value, amount.unit) for amount in amounts for value in amount.values}),
@@ -453,10 +520,21 @@ def read_facts(texts: Iterable[str]) -> Facts:
             {year for _, _, _, year in dates if year}
             | {int(one) for one in re.findall(r"(?<!\d)[12]\d{3}(?!\d)", text)}
         ),
-        times=frozenset({(hour, minute) for one in found for _, hour, minute in one.times}),
+        times=frozenset({(hour, minute) for one in found for _, hour, minute in one.times} | _named_times(text)),
         weekdays=frozenset(_weekdays(text)),
         text=text,
     )
+
+
+def _named_times(text: str) -> set[tuple[int, int]]:
+    midnight = {(0, 0), (24, 0)} if re.search(r"\b(?:midnight|mitternacht|tengah malam)\b|真夜中|零時", text) else set()
+    return midnight | ({(12, 0)} if re.search(r"\b(?:noon|mittags?|tengah hari)\b|正午", text) else set())
+
+
+def count_numbers(text: str) -> int:
+    """Return how many numbers, dates, times and identifiers a text states."""
+    found = _Reading(text).read()
+    return len(found.amounts) + len(found.dates) + len(found.times) + len(found.identifiers)
 
 
 def _weekdays(text: str, *, skip: Set[str] = frozenset()) -> dict[int, str]:
@@ -533,8 +611,11 @@ def _has_amount(amount: _Amount, sources: Facts) -> bool:
     values = [value for value in amount.values if value in sources.numbers]
     if _is_converted(amount, sources):
         return True
+    # "10K" may be 10 km.
+    if amount.unscaled != amount.values and any((value, "km") in sources.units for value in amount.unscaled):
+        return True
     if not values:
-        return False
+        return amount.is_rounded and _is_near(amount, sources)
     if not amount.unit:
         return True
     units = {unit for value, unit in sources.units if value in values}
@@ -542,10 +623,21 @@ def _has_amount(amount: _Amount, sources: Facts) -> bool:
     return not units or amount.unit in units or "" in units
 
 
+def _is_near(amount: _Amount, sources: Facts) -> bool:
+    """Return whether the sources have a number that rounds to this one, with the same unit."""
+    return any(
+        abs(known - value) * 20 <= abs(value) and unit == amount.unit
+        for known, unit in sources.units
+        for value in amount.values
+    )
+
+
 def _is_converted(amount: _Amount, sources: Facts) -> bool:
     """Return whether the sources have the same quantity in another unit."""
     sizes = next((sizes for sizes in _QUANTITIES if amount.unit in sizes), None)
     if sizes is None:
         return False
-    own = {value * sizes[amount.unit] for value in amount.values}
+    # "28.000" is only converted as a number in groups of three digits.
+    values = [max(amount.values)] if re.search(r"\d[.,]\d{3}(?!\d)", amount.shown) else amount.values
+    own = {value * sizes[amount.unit] for value in values}
     return any(unit in sizes and value * sizes[unit] in own for value, unit in sources.units)

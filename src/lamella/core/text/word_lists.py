@@ -48,6 +48,8 @@ class WordLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         assistant_nouns: Words for the assistant in a summary.
         audience_words: Words for the reader of a summary or for later answers.
         prose_words: Words that begin with a capital letter, or are in katakana, and are no names.
+        plain_words: Nouns and other words that may begin with a capital letter and are no names. Unlike ``prose_words``
+            they carry meaning.
         surnames: Names in scripts without capital letters.
     """
 
@@ -84,6 +86,7 @@ class WordLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     assistant_nouns: tuple[str, ...] = ()
     audience_words: tuple[str, ...] = ()
     prose_words: tuple[str, ...] = ()
+    plain_words: tuple[str, ...] = ()
     surnames: tuple[str, ...] = ()
 
 
