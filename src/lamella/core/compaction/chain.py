@@ -174,11 +174,28 @@ def _remove_protected_parts(draft: PromptDraft, steps: list[CompactionStep], ski
     for name in LAST_RESORT_STEPS:
         if name in draft.config.steps and draft.excess_tokens > 0:
             draft, _ = _run_step(draft, name, None, steps=steps, skipped=skipped)
+    if CompactionStepName.EXPENDABLE in draft.config.steps and draft.excess_tokens > 0:
+        draft = _remove_every_turn(draft, steps)
     if CompactionStepName.TOOL_RESULTS in draft.config.steps and draft.excess_tokens > 0:
         draft, _ = _run_step(
             replace(draft, is_turn_stuck=True), CompactionStepName.TOOL_RESULTS, None, steps=steps, skipped=skipped
         )
     return draft
+
+
+def _remove_every_turn(draft: PromptDraft, steps: list[CompactionStep]) -> PromptDraft:
+    """Remove all earlier turns without a pin, hidden ones included: the summary of hidden turns leaves with them."""
+    pinned = draft.prompt.pinned
+    turns = [turn for turn in draft.state.history.turns if pinned.isdisjoint([message.id for message in turn.messages])]
+    removed = tuple([message.id for turn in turns for message in (turn.question, *turn.replies)])
+    if not removed:
+        return draft
+    step = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=removed)
+    smaller = apply_step_to_draft(draft, step)
+    if smaller.tokens >= draft.tokens:
+        return draft
+    _append_step(steps, replace(step, tokens_before=draft.tokens, tokens_after=smaller.tokens))
+    return smaller
 
 
 def _skip_missing(missing: Sequence[MissingStage], name: CompactionStepName) -> Iterator[SkippedStep]:

@@ -498,12 +498,14 @@ def shorten_last_reply(draft: PromptDraft) -> CompactionStep | None:
 
 
 def drop_expendable(draft: PromptDraft) -> CompactionStep | None:
-    """Remove messages of the digest in the order of their information; without a digest, replies and whole turns."""
-    if CompactionStepName.DIGEST in draft.config.steps and _may_use_digest(draft):
-        step = _drop_digest_messages(draft)
-        if step is not None:
-            return step
-    return _drop_turns(draft)
+    """Remove messages of the digest in the order of their information; without a digest, replies and whole turns.
+
+    What an earlier compaction left in the digest may also leave after the history mode or the profile was changed.
+    """
+    has_digest = bool(draft.state.history.digest) and not draft.turn_range.since_message
+    if CompactionStepName.DIGEST in draft.config.steps:
+        return (_drop_digest_messages(draft) if has_digest else None) or _drop_turns(draft)
+    return _drop_turns(draft) or (_drop_digest_messages(draft) if has_digest and draft.is_last_resort else None)
 
 
 def _drop_digest_messages(draft: PromptDraft) -> CompactionStep | None:
