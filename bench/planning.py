@@ -15,7 +15,8 @@ SAMPLES = 15
 # Characters: about what people type and models answer in plain chats.
 _TYPED = 160
 _ANSWERED = 800
-_SHARE = 0.5
+# Down to a half only replies leave; down to a twentieth the words of the user leave as well.
+SHARES = (0.5, 0.05)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,10 @@ class Planning:
         return self.plan_seconds / self.count_seconds
 
 
-def measure_planning(layout: str, *, messages: int = MESSAGES, samples: int = SAMPLES) -> Planning:
-    """Plan to come down to half, and count, in turn, so that whatever else the machine does slows both."""
+def measure_planning(
+    layout: str, *, share_left: float = SHARES[0], messages: int = MESSAGES, samples: int = SAMPLES
+) -> Planning:
+    """Plan to come down to a share, and count, in turn, so that whatever else the machine does slows both."""
     texts = [make_text(number, _ANSWERED if number % 2 else _TYPED) for number in range(messages)]
     count = OfflineTokenCounter().get_tokenizer(None).count
     total = sum(map(count, texts))
@@ -40,7 +43,7 @@ def measure_planning(layout: str, *, messages: int = MESSAGES, samples: int = SA
     for number in range(0, messages, 2):
         chat.ask(texts[number])
         chat.reply(texts[number + 1])
-    share = _SHARE * total / (2 * total)
+    share = share_left / 2
     plans: list[float] = []
     counts: list[float] = []
     for _ in range(samples):

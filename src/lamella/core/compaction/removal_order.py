@@ -7,6 +7,7 @@ docs/explanation/compaction.md for the measurements.
 import math
 import re
 from collections.abc import Sequence, Set
+from functools import lru_cache
 from typing import NamedTuple
 
 from lamella.core.prompt.layers.digest import DigestMessage
@@ -45,7 +46,7 @@ def rank_messages_for_removal(messages: Sequence[DigestMessage], words: WordList
     scores: dict[str, float] = {}
     own = frozenset(words.first_person)
     for message in messages:
-        content = _read_content(message.text, own=own, openings=words.acknowledgement_openings)
+        content = _read_content(message.text, own, words.acknowledgement_openings)
         scores[message.id] = _score(content, new_words=len(content.words - seen), tokens=message.tokens)
         seen |= content.words
     return sorted(
@@ -73,7 +74,8 @@ def _score(content: _Content, *, new_words: int, tokens: int) -> float:
     return round(score, _SCORE_DIGITS)
 
 
-def _read_content(text: str, *, own: Set[str], openings: Sequence[str]) -> _Content:
+@lru_cache(maxsize=1 << 13)
+def _read_content(text: str, own: frozenset[str], openings: tuple[str, ...]) -> _Content:
     sentences = [match[0].strip() for match in _SENTENCE.finditer(text)]
     sentences = [sentence for sentence in sentences if sentence]
     stated = [sentence for sentence in sentences if not _QUESTION_END.search(sentence)]

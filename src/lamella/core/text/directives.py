@@ -9,6 +9,7 @@ longer in the prompt, word for word, with the number of its message.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -96,9 +97,8 @@ _FIRST_PERSON_END = re.compile(
 # Somebody of whom the user speaks; after a cue that says nothing about who gave the order.
 _OWN_PERSON = re.compile(r"my |meine? |(?:bos|ibu|bapak|guru) saya|[父母]が|先生が|上司", re.IGNORECASE)
 _MIN_FOREIGN_LEAD_WORDS = 3
-_LEAD = re.compile(
-    r"(?P<lead>[^:\uff1a\n]{4,160}?)(?P<mark>[:\uff1a](?=\s|[\u201c\u201e\"'\u300c\u00ab]|$|(?<=\uff1a))|\s[-\u2013\u2014]\s|->|=>|\u2192)"
-)
+_LEAD_MARK = re.compile(r"[:\uff1a](?=\s|[\u201c\u201e\"'\u300c\u00ab]|$|(?<=\uff1a))|\s[-\u2013\u2014]\s|->|=>|\u2192")
+_MIN_LEAD_CHARS, _MAX_LEAD_CHARS = 4, 160
 _LEAD_END = re.compile(r"(?:[:\uff1a]|->|=>|\u2192)\s*$")
 # A question about what follows it: "Is this legit?"
 _ASKS_ABOUT_REST = re.compile(r"\b(?:this|that|these|das|dies\w*|ini|begini)\b|これ|この|次の", re.IGNORECASE)
@@ -129,7 +129,8 @@ _ELLIPTIC_END = re.compile(
 _CLAUSE_BREAK = re.compile(r"(?<=[;:])\s+|(?<=,)\s+|\s+[\u2013\u2014-]\s+")
 
 
-class _Cues(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cues:
     """Word lists as phrases and patterns."""
 
     anywhere: Phrases
@@ -164,24 +165,64 @@ def find_directives(texts: Mapping[str, str], words: WordLists) -> dict[str, tup
     found: dict[str, tuple[str, ...]] = {}
     topics: list[frozenset[str]] = []
     for name, text in texts.items():
-        straight = _straighten(text).lower()
-        if not cues.any_cue.could_match(straight, frozenset(_ANY_WORD.findall(straight))):
-            continue
         sentences: list[str] = []
         covered = ""
-        for sentence, listed in _iter_own_sentences(text, cues):
+        for one in _read_message(text, cues):
             # An item of a list that belongs to a directive is a part of it.
-            if sentence in covered:
+            if one.text in covered:
                 continue
-            directive = _detect(sentence, cues) or _detect_withdrawal(sentence, cues, topics)
+            directive = one.directive or _detect_withdrawal(one, topics)
             if directive is not None:
-                has_list = sentence.endswith((":", "\uff1a"))
-                covered = listed if has_list else covered
-                sentences.append(directive + listed if has_list else directive)
-                topics.append(_topic(sentence, cues))
+                has_list = one.text.endswith((":", "\uff1a"))
+                covered = one.listed if has_list else covered
+                sentences.append(directive + one.listed if has_list else directive)
+                topics.append(one.topic)
         if sentences:
             found[name] = tuple(dict.fromkeys(sentences))
     return found
+
+
+class _Sentence(NamedTuple):
+    """A sentence of the user that has a cue, with the list after it.
+
+    ``directive`` is what directs in it, if it does. ``withdraws`` and ``changes`` say whether it may take back an
+    earlier directive, of any topic and of its own topic.
+    """
+
+    text: str
+    listed: str
+    directive: str | None
+    topic: frozenset[str]
+    withdraws: bool
+    changes: bool
+
+
+@lru_cache(maxsize=1 << 13)
+def _read_message(text: str, cues: _Cues) -> tuple[_Sentence, ...]:
+    """Return the sentences of a message that may be directives; the same messages are read for every compaction."""
+    straight = _straighten(text).lower()
+    if not cues.any_cue.could_match(straight, frozenset(_ANY_WORD.findall(straight))):
+        return ()
+    return tuple(
+        [
+            one
+            for sentence, listed in _iter_own_sentences(text, cues)
+            if (one := _read_sentence(sentence, listed, cues)) is not None
+        ]
+    )
+
+
+def _read_sentence(sentence: str, listed: str, cues: _Cues) -> _Sentence | None:
+    directive = _detect(sentence, cues)
+    withdraws = changes = False
+    if not _is_question(sentence):
+        own = _words_written_by_user(sentence)
+        withdraws = cues.withdrawals.search(own) is not None
+        changes = withdraws or cues.changes.search(own) is not None
+    if directive is None and not changes:
+        return None
+    topic = _topic(sentence if directive is not None else _words_written_by_user(sentence), cues)
+    return _Sentence(sentence, listed, directive, topic, withdraws, changes)
 
 
 def _detect(sentence: str, cues: _Cues) -> str | None:
@@ -238,16 +279,13 @@ def _is_report(before: str, cues: _Cues) -> bool:
     return cues.report_subjects.search(before[-_MAX_ENDING_CHARS:]) is not None
 
 
-def _detect_withdrawal(sentence: str, cues: _Cues, topics: Sequence[frozenset[str]]) -> str | None:
+def _detect_withdrawal(one: _Sentence, topics: Sequence[frozenset[str]]) -> str | None:
     """Return the sentence if it takes back or changes an earlier directive."""
-    if not topics or _is_question(sentence):
+    if not topics or not (
+        one.withdraws or (one.changes and any(not one.topic.isdisjoint(earlier) for earlier in topics))
+    ):
         return None
-    own = _words_written_by_user(sentence)
-    if cues.withdrawals.search(own) is None:
-        topic = _topic(own, cues)
-        if cues.changes.search(own) is None or all(topic.isdisjoint(earlier) for earlier in topics):
-            return None
-    return sentence if len(sentence) <= _MAX_CHARS else _cut_to_clauses(sentence, 0)
+    return one.text if len(one.text) <= _MAX_CHARS else _cut_to_clauses(one.text, 0)
 
 
 def _is_question(sentence: str) -> bool:
@@ -379,22 +417,31 @@ def _is_foreign_lead(lead: str, cues: _Cues) -> bool:
     return unspaced or len(_WORD.findall(own)) >= _MIN_FOREIGN_LEAD_WORDS
 
 
-def _introduces_text(found: re.Match[str], cues: _Cues) -> bool:
-    """Return whether what comes after a colon, a dash or an arrow is somebody else's text."""
-    if not found["mark"].strip().startswith(("-", "\u2013", "\u2014")) or ">" in found["mark"]:
-        return _is_foreign_lead(found["lead"], cues)
-    lead = _straighten(found["lead"])
-    return cues.introductions.search(lead) is not None or cues.lead_reports.search(lead) is not None
+def _find_foreign_lead(line: str, cues: _Cues) -> re.Match[str] | None:
+    """Return the colon, dash or arrow of a line after which there is somebody else's text, if there is one."""
+    start = 0
+    for found in _LEAD_MARK.finditer(line):
+        lead = line[max(start, found.start() - _MAX_LEAD_CHARS) : found.start()]
+        is_dash = found[0].strip() in ("-", "\u2013", "\u2014")
+        if len(lead) >= _MIN_LEAD_CHARS and (_is_introduction(lead, cues) if is_dash else _is_foreign_lead(lead, cues)):
+            return found
+        start = start if is_dash else found.end()
+    return None
+
+
+def _is_introduction(lead: str, cues: _Cues) -> bool:
+    own = _straighten(lead)
+    return cues.introductions.search(own) is not None or cues.lead_reports.search(own) is not None
 
 
 def _drop_introduced_text(lines: Sequence[str], cues: _Cues) -> list[str]:
     """Return the lines without what follows "Translate into French:" in its paragraph."""
     left = list(lines)
     for at, line in enumerate(lines):
-        found = next((match for match in _LEAD.finditer(line) if _introduces_text(match, cues)), None)
-        if found is None or not left[at] or not line[found.end() :].strip():
+        found = _find_foreign_lead(line, cues) if left[at] else None
+        if found is None or not line[found.end() :].strip():
             continue
-        left[at] = line[: found.start("lead") + _last_sentence_end(found["lead"])]
+        left[at] = line[: _last_sentence_end(line[: found.start()])]
         following = at + 1
         while following < len(lines) and lines[following].strip():
             left[following] = ""
