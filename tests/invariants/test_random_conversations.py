@@ -16,7 +16,7 @@ from lamella import ContextBudgetExceededError, Conversation, Image, Note, Selec
 from lamella.errors import InvalidOperationError
 from lamella.providers import ModelReply, StopReason, ToolCall, ToolOutput
 
-FEW, MANY, BLOCK = 60, 2_000, 50
+FEW, MANY, BLOCK = 60, 2_000, 20
 SHORT = "And why?"
 _WORDS = (
     *(
@@ -173,12 +173,12 @@ def play_conversations(seeds: Iterator[int]) -> None:
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
-@pytest.mark.parametrize("start", range(0, FEW, 20))
+STARTS = [
+    *range(0, FEW, BLOCK),
+    *(pytest.param(start, marks=pytest.mark.long) for start in range(FEW, FEW + MANY, BLOCK)),
+]
+
+
+@pytest.mark.parametrize("start", STARTS)
 def test_random_conversation_never_reaches_a_dead_end(start: int) -> None:
-    play_conversations(iter(range(start, start + 20)))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("start", range(FEW, FEW + MANY, BLOCK))
-def test_two_thousand_random_conversations_never_reach_a_dead_end(start: int) -> None:
     play_conversations(iter(range(start, start + BLOCK)))

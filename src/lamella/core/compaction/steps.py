@@ -189,7 +189,7 @@ def _iter_stub_candidates(draft: PromptDraft) -> Iterator[tuple[str, int]]:
     stay = set(draft.current_attachments)
     if draft.state.history.turns and not draft.is_last_resort:
         stay.update(placed_result.artifact.id for placed_result in draft.state.history.turns[-1].tool_results)
-    for turn in draft.removable_turns:
+    for turn in (*draft.removable_turns, *_iter_pinned_turns(draft)):
         for placed_result in () if draft.turn_range.since_message else turn.tool_results:
             if placed_result.form is ArtifactForm.FULL and placed_result.artifact.id not in stay:
                 yield (
@@ -197,7 +197,11 @@ def _iter_stub_candidates(draft: PromptDraft) -> Iterator[tuple[str, int]]:
                     placed_result.tokens - stub_tool_result(placed_result, draft.tokenizer).tokens,
                 )
         for message in turn.rounds:
-            if message.segment.kind == TOOL_KIND and message.segment.form is ArtifactForm.FULL:
+            if (
+                message.segment.kind == TOOL_KIND
+                and message.segment.form is ArtifactForm.FULL
+                and message.id not in draft.prompt.pinned
+            ):
                 yield message.id, _tokens_freed_by_stub(message, draft)
     if draft.is_turn_stuck:
         yield from _iter_stuck_turn_candidates(draft)
@@ -206,6 +210,15 @@ def _iter_stub_candidates(draft: PromptDraft) -> Iterator[tuple[str, int]]:
             (message.id, _tokens_freed_by_stub(message, draft))
             for message in _iter_earlier_results(draft.prompt.rounds)
         )
+
+
+def _iter_pinned_turns(draft: PromptDraft) -> Iterator[HistoryTurn]:
+    """Yield the turns with a pinned message as a last resort: the pin keeps what was said, not what tools returned."""
+    if draft.is_last_resort and draft.prompt.pinned:
+        history = draft.state.history
+        for turn in history.turns[history.hidden_turns :]:
+            if not draft.prompt.pinned.isdisjoint([message.id for message in turn.messages]):
+                yield turn
 
 
 def _iter_stuck_turn_candidates(draft: PromptDraft) -> Iterator[tuple[str, int]]:
