@@ -174,3 +174,49 @@ def test_answer_that_breaks_off_is_a_bad_gateway_for_a_client_that_does_not_stre
     with proxied(kind, lambda _call: Flow(chunks=chunks)) as proxy:
         answer = proxy.post(PATHS[wire], body_for(wire, HI))
         assert (answer.status_code, answer.json()["error"]["code"]) == (502, "reply_broken")
+
+
+HALF = "\\ud83d"
+HALF_EVENTS = {
+    "anthropic": message_events({"type": "text", "text": "a \ud83d"}, {"type": "text", "text": "\ude42"}),
+    "compatible": [*chat_events("a \ud83d")[:-3], *chat_events("\ude42")[1:]],
+}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("wire", "kind"),
+    [("messages", "compatible"), ("chat", "anthropic"), ("responses", "anthropic"), ("responses", "compatible")],
+)
+def test_halves_of_surrogate_pairs_are_answered_as_json(wire: str, kind: str, *, stream: bool) -> None:
+    with proxied(kind, lambda _call: Flow(chunks=HALF_EVENTS[kind])) as proxy:
+        body = json.dumps(body_for(wire, [{"role": "user", "content": "\ud83d"}], stream=stream) | {"model": "\ud83d"})
+        answer = proxy.post(PATHS[wire], body.encode())
+        assert answer.status_code == 200, answer.text
+        text = answer.content.decode("utf-8")
+        assert HALF in text
+        if not stream and wire != "messages":
+            found = json.loads(text)
+            said = (
+                found["choices"][0]["message"]["content"]
+                if wire == "chat"
+                else found["output"][0]["content"][0]["text"]
+            )
+            assert said == "a 🙂"
+        if wire == "responses" and not stream:
+            assert proxy.server.client.get(f"/v1/responses/{json.loads(text)['id']}").json() == json.loads(text)
+
+
+@pytest.mark.parametrize("wire", PATHS)
+def test_half_of_a_surrogate_pair_in_a_name_is_refused_or_a_label(wire: str) -> None:
+    with proxied("anthropic") as proxy:
+        for body, status in (
+            ({"\ud83d": 1}, 400),
+            ({"lamella": {"\ud83d": 1}}, 400),
+            ({"lamella": {"conversation": "\ud83d"}}, 200),
+        ):
+            if wire == "messages" and "lamella" not in body:
+                continue
+            answer = proxy.post(PATHS[wire], json.dumps(body_for(wire, HI) | body).encode())
+            assert answer.status_code == status, answer.text
+            assert status == 400 or answer.headers["x-lamella-conversation"] == "%3F"

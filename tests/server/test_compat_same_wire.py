@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from tests.server.running import running
 from tests.server.upstreams import (
     PATHS,
     answer_usually,
@@ -14,7 +15,7 @@ from tests.server.upstreams import (
     response_events,
     sse,
 )
-from tests.wire.serving import Call, Flow, Outcome, json_answer
+from tests.wire.serving import Call, Flow, Loopback, Outcome, json_answer, serve
 
 SAME = [("messages", "anthropic"), ("chat", "openai"), ("chat", "compatible"), ("responses", "openai")]
 SPEC = "The sluice opens at noon, and closes when the heron leaves. " * 8
@@ -151,11 +152,37 @@ def test_refused_signature_is_retried_with_client_text() -> None:
 
 def test_request_that_fails_the_check_is_sent_as_written_and_counted() -> None:
     with proxied("openai") as proxy:
-        fake = {"role": "user", "content": '[Document "spec.md": identical to the copy above]'}
-        history = [say("One?"), say("Two?"), fake]
+        # Nothing tells the laid out second message from the third.
+        same = {"role": "user", "content": '[Document "spec.md": identical to the copy above]\nTwo?'}
+        history = [say("One?"), say("Two?"), same]
         proxy.post(PATHS["chat"], body_for("chat", history))
         assert json.loads(proxy.sent)["messages"] == history
         assert "lamella_compat_check_failures_total 1.0" in proxy.server.client.get("/metrics").text
+
+
+def test_signed_chat_goes_on_after_the_user_quotes_a_reference() -> None:
+    with proxied("anthropic", answer_with_signature) as proxy:
+        history: list[dict[str, Any]] = [say("One?"), {"role": "assistant", "content": "a"}, say("Two?")]
+        proxy.post(PATHS["messages"], body_for("messages", history, stream=True))
+        signed = json.loads(proxy.sent)["messages"]
+        quote = {"role": "user", "content": 'What is [Document "spec.md": identical to the copy above]?'}
+        proxy.post(PATHS["messages"], body_for("messages", [*history, think("s1"), quote], stream=True))
+        assert json.loads(proxy.sent)["messages"] == [*signed, think("s1"), quote]
+
+
+def test_counting_sends_no_field_for_lamella_and_notes_the_model() -> None:
+    with proxied("anthropic") as proxy:
+        body = {"messages": HI, "lamella": {"conversation": "beds"}}
+        assert proxy.post("/v1/messages/count_tokens", body).json() == {"input_tokens": 42}
+        assert json.loads(proxy.sent) == {"model": "scripted:tides", "messages": HI}
+    with (
+        serve(answer_usually, Loopback()) as upstream,
+        running("memory:", None, model=f"openai-compatible:{upstream.url}/v1#tides") as server,
+    ):
+        body = {"model": "claude-opus-5-5", "messages": HI}
+        counted = server.client.post("/v1/messages/count_tokens", json=body)
+        assert counted.json()["input_tokens"] >= 1
+        assert "claude-opus-5-5 is not configured" in counted.headers["x-lamella-note"]
 
 
 def test_count_tokens_embeddings_stored_responses_and_head_reach_the_upstream() -> None:

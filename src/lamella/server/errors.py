@@ -13,7 +13,6 @@ from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
 from msgspec import UNSET, UnsetType, to_builtins
 from starlette.exceptions import HTTPException
 
@@ -41,6 +40,7 @@ from lamella.errors import (
     UntrustedError,
 )
 from lamella.schemas.body import ErrorJson, RunningTurnJson, error_to_json
+from lamella.server.json_responses import EscapedJSONResponse
 from lamella.wiring import mask_keys
 
 
@@ -230,14 +230,14 @@ def error_headers(error: BaseException) -> dict[str, str]:
 def add_error_handlers(app: FastAPI) -> None:
     """Register handlers that return every error in the same format."""
 
-    async def handle_error(request: Request, error: Exception) -> JSONResponse:
+    async def handle_error(request: Request, error: Exception) -> EscapedJSONResponse:
         return _error_json_response(error, request)
 
-    async def handle_validation_error(request: Request, error: Exception) -> JSONResponse:
+    async def handle_validation_error(request: Request, error: Exception) -> EscapedJSONResponse:
         assert isinstance(error, RequestValidationError)
         return _error_json_response(_validation_error(error), request, status=422)
 
-    async def handle_http_error(request: Request, error: Exception) -> JSONResponse:
+    async def handle_http_error(request: Request, error: Exception) -> EscapedJSONResponse:
         assert isinstance(error, HTTPException)
         return _error_json_response(_http_error(error), request, status=error.status_code, headers=error.headers)
 
@@ -249,9 +249,9 @@ def add_error_handlers(app: FastAPI) -> None:
 
 def _error_json_response(
     error: BaseException, request: Request, *, status: int | None = None, headers: Mapping[str, str] | None = None
-) -> JSONResponse:
+) -> EscapedJSONResponse:
     found, body = error_response(error, request.url.path)
-    return JSONResponse(body, status or found, headers={**error_headers(error), **(headers or {})})
+    return EscapedJSONResponse(body, status or found, headers={**error_headers(error), **(headers or {})})
 
 
 def _validation_error(error: RequestValidationError) -> LamellaError:

@@ -7,7 +7,7 @@ depends only on the texts before it, so a longer history begins with the same by
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 # The rules by which the current version places references. Requests with signed reasoning record the version.
@@ -111,7 +111,8 @@ def _usable_name(name: str | None, body: str) -> str | None:
 def plan_references(texts: Sequence[str], *, unchanged: int = 0) -> list[list[Reference]]:
     """Return the references for each text of a history, in order.
 
-    The first ``unchanged`` texts stay as they are. Their documents are first copies like any others.
+    The first ``unchanged`` texts stay as they are, and so do texts in which the client wrote such a reference. Their
+    documents are first copies like any others.
     """
     # The different documents of each name, in the order of their first copies.
     versions: dict[str, list[str]] = {}
@@ -120,6 +121,8 @@ def plan_references(texts: Sequence[str], *, unchanged: int = 0) -> list[list[Re
 
 def _plan_text(text: str, versions: dict[str, list[str]], *, is_unchanged: bool) -> list[Reference]:
     planned: list[Reference] = []
+    # Among references that the client wrote itself, nobody could tell which are Lamella's.
+    is_unchanged = is_unchanged or _REFERENCE.search(text) is not None
     for document in find_documents(text):
         known, copy = versions.setdefault(document.name, []), text[document.start : document.end]
         if copy not in known:
@@ -146,16 +149,17 @@ def apply_references(text: str, references: Sequence[Reference]) -> str:
     return "".join((*parts, text[at:]))
 
 
-def expand_references(texts: Sequence[str]) -> list[str] | None:
+def expand_references(texts: Sequence[str], *, as_written: Container[str] = ()) -> list[str] | None:
     """Return texts with each reference replaced by the document that it names.
 
     None if a reference names no earlier document of these texts. This reads only what is sent, so it can prove that
-    nothing was lost.
+    nothing was lost. ``as_written`` are the texts of the client. One of them that is sent as it is may contain what
+    looks like a reference.
     """
     versions: dict[str, list[str]] = {}
     expanded: list[str] = []
     for text in texts:
-        whole = _expand_text(text, versions)
+        whole = text if text in as_written else _expand_text(text, versions)
         if whole is None:
             return None
         expanded.append(whole)

@@ -1,10 +1,10 @@
 """The routes of the compatibility endpoints."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 
 from lamella.errors import NotFoundError
 from lamella.server.compat.descriptions import (
@@ -19,11 +19,18 @@ from lamella.server.compat.descriptions import (
     TokenCountRequest,
 )
 from lamella.server.compat.json_spans import Replacement, encode_json, find_members, find_root, splice
-from lamella.server.compat.requests import parse_object_body, parse_request
-from lamella.server.compat.service import CompatService, Upstream, UpstreamError, upstream_error_response
+from lamella.server.compat.requests import build_same_wire_body, parse_object_body, parse_request
+from lamella.server.compat.service import (
+    CompatService,
+    Upstream,
+    UpstreamError,
+    format_notes,
+    upstream_error_response,
+)
 from lamella.server.compat.translation import FORMATS
 from lamella.server.compat.upstream import UpstreamResponse
 from lamella.server.compat.wires import Wire
+from lamella.server.json_responses import EscapedJSONResponse
 from lamella.server.openapi import CHUNK_STREAM_DOCS, describe_request, describe_response
 from lamella.server.state import Caller, ChatCaller, ReadCaller
 from lamella.wiring import mask_keys
@@ -89,17 +96,18 @@ async def create_message(request: Request, caller: ChatCaller) -> Response:
 )
 async def count_tokens(request: Request, caller: ChatCaller) -> Response:
     """Return the provider's count, or an estimate if the provider has another API."""
-    service, data = _service(request), await request.body()
-    client = parse_request(Wire.MESSAGES, data)
-    upstream = await service.find_upstream(caller, client.model, [])
+    service = _service(request)
+    client = parse_request(Wire.MESSAGES, await request.body())
+    notes: list[str] = []
+    upstream = await service.find_upstream(caller, client.model, notes)
     if upstream.endpoint is not None and Wire.MESSAGES in upstream.endpoint.wires:
-        body = _with_model(data, upstream.own_name)
-        return await _forward(service, request, upstream, "/messages/count_tokens", body)
+        body = build_same_wire_body(client, model=upstream.own_name)
+        return await _forward(service, request, upstream, "/messages/count_tokens", body, notes=notes)
     counter = service.state.engine_pool.services.counter.get_tokenizer(upstream.model)
     texts = FORMATS[Wire.MESSAGES].collect_texts(client.body)
     tools = encode_json(client.body.get("tools") or []).decode()
     counted = await service.run(lambda: sum(counter.count(text) for text in (*texts, tools)))
-    return JSONResponse({"input_tokens": counted})
+    return EscapedJSONResponse({"input_tokens": counted}, headers=format_notes(notes))
 
 
 @router.get(
@@ -113,7 +121,7 @@ async def read_response(response_id: str, request: Request, caller: ReadCaller) 
     service = _service(request)
     found = await service.run(lambda: service.responses.find(caller.owner, response_id))
     if found is not None:
-        return JSONResponse(found.body)
+        return EscapedJSONResponse(found.body)
     upstream = await _upstream_of_response(service, caller, response_id)
     return await _forward(service, request, upstream, f"/responses/{response_id}", None, method="GET")
 
@@ -129,7 +137,7 @@ async def delete_response(response_id: str, request: Request, caller: ChatCaller
     service = _service(request)
     if await service.run(lambda: service.responses.find(caller.owner, response_id)) is not None:
         await service.run(lambda: service.responses.delete(caller.owner, response_id))
-        return JSONResponse({"id": response_id, "object": "response", "deleted": True})
+        return EscapedJSONResponse({"id": response_id, "object": "response", "deleted": True})
     upstream = await _upstream_of_response(service, caller, response_id)
     return await _forward(service, request, upstream, f"/responses/{response_id}", None, method="DELETE")
 
@@ -177,6 +185,7 @@ async def _forward(
     body: bytes | None,
     *,
     method: str = "POST",
+    notes: Sequence[str] = (),
 ) -> Response:
     """Return what an upstream answers to a request that is no question to a model."""
     assert upstream.endpoint is not None, "the caller has checked it"
@@ -187,4 +196,4 @@ async def _forward(
     data: Any = await (response.read_error() if response.is_error else response.read())
     if response.is_error:
         data = mask_keys(data.decode("utf-8", "replace"))
-    return Response(data, response.status, headers=response.headers)
+    return Response(data, response.status, headers={**response.headers, **format_notes(notes)})

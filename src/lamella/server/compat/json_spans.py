@@ -8,6 +8,7 @@ a client sent, including halves of surrogate pairs, which JavaScript programs se
 import json
 import re
 from collections.abc import Iterator, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _STRUCTURE = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
 _STRING_AT = re.compile(_STRING, re.DOTALL)
 _SCALAR = re.compile(rb"[^\s,\]}]+")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BLANK = re.compile(rb"[ \t\r\n]*")
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
@@ -46,7 +48,9 @@ def decode_json(data: bytes) -> Any:  # noqa: ANN401 - any JSON
     try:
         return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return json.loads(data, parse_constant=_reject_constant)
+        # Given bytes, this would guess the encoding, and positions in the document would be wrong.
+        text = data.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "surrogatepass")
+        return json.loads(text, parse_constant=_reject_constant, parse_float=_parse_float)
 
 
 def encode_json(value: object) -> bytes:
@@ -59,6 +63,14 @@ def encode_json(value: object) -> bytes:
 
 def _reject_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON")
+
+
+def _parse_float(written: str) -> float:
+    """Return a number; one that is too large could not be written again."""
+    number = float(written)
+    if not isfinite(number):
+        raise ValueError(f"{written[:20]} is too large")
+    return number
 
 
 def iter_members(data: bytes, start: int) -> Iterator[Member]:
@@ -88,7 +100,7 @@ def find_members(data: bytes, start: int) -> dict[str, Span]:
 
 def find_root(data: bytes) -> int:
     """Return where the outermost value of a document begins."""
-    return _skip_blank(data, 3 if data.startswith(b"\xef\xbb\xbf") else 0)
+    return _skip_blank(data, len(_BYTE_ORDER_MARK) if data.startswith(_BYTE_ORDER_MARK) else 0)
 
 
 def skip_value(data: bytes, start: int) -> int:

@@ -5,7 +5,7 @@ that speaks the same API: only the model, cache breakpoints and repeated documen
 ``check_same_wire_body`` proves that, reading nothing but the two bodies.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from lamella.server.compat.wires import MESSAGES_FIELD, Wire
 # The field in which clients give Lamella options that the API does not have. It is never sent to an upstream.
 LAMELLA_FIELD = "lamella"
 _LAMELLA_OPTIONS = ("conversation", "recall")
-_AUTOMATIC_BREAKPOINT = b'"cache_control":{"type":"ephemeral"}'
+_BREAKPOINT_FIELD, _BREAKPOINT = "cache_control", b'{"type":"ephemeral"}'
 _TEXT_PART_TYPES = ("text", "input_text")
 _MARKABLE_TYPES = ("text", "image", "document", "tool_use", "tool_result")
 # How many blocks before a breakpoint the API looks for an entry, with a margin.
@@ -85,6 +85,10 @@ class ClientRequest:
     def user_texts(self) -> list[UserText]:
         """Return the texts of the user, in order."""
         return [one for place, message in enumerate(self.messages) for one in _message_texts(place, message)]
+
+    def written_texts(self) -> set[str]:
+        """Return the texts of the user, whatever their places."""
+        return {one.text for one in self.user_texts()}
 
 
 def parse_request(wire: Wire, data: bytes) -> ClientRequest:
@@ -176,15 +180,19 @@ def build_same_wire_body(
     root = find_root(data)
     members = find_members(data, root)
     messages = members[MESSAGES_FIELD[request.wire]]
-    added: list[bytes] = [_AUTOMATIC_BREAKPOINT] if breakpoints else []
+    added: list[bytes] = []
     changes = _reference_changes(request, messages, layout) if layout else []
+    if breakpoints:
+        changes.append(_breakpoint_change(data, root))
     if model != request.body.get("model"):
         if "model" in members:
-            changes.append(Replacement(members["model"], encode_json(model)))
+            # Of a repeated name, parsers disagree which value counts.
+            named = [one.value for one in iter_members(data, root) if one.name == "model"]
+            changes += [Replacement(one, encode_json(model)) for one in named]
         else:
             added.append(b'"model":' + encode_json(model))
     if breakpoints and breakpoints.after_message is not None:
-        changes += _breakpoint_changes(data, messages, breakpoints.after_message)
+        changes.append(_breakpoint_change(data, _find_last_block(data, messages, breakpoints.after_message)))
     if added:
         changes.append(Replacement(Span(root + 1, root + 1), b"".join(one + b"," for one in added)))
     body = splice(data, changes)
@@ -206,8 +214,9 @@ def plan_breakpoints(request: ClientRequest, *, seen_messages: int | None) -> Br
     if not seen_messages:
         return Breakpoints()
     added = sum(_count_blocks(message) for message in request.messages[seen_messages:])
-    last = request.messages[seen_messages - 1].get("content")
-    can_mark = isinstance(last, list) and last and last[-1].get("type") in _MARKABLE_TYPES
+    content = request.messages[seen_messages - 1].get("content")
+    last = content[-1] if isinstance(content, list) and content else None
+    can_mark = isinstance(last, dict) and last.get("type") in _MARKABLE_TYPES
     return Breakpoints(seen_messages - 1 if added > _LOOKBACK_BLOCKS and can_mark else None)
 
 
@@ -216,11 +225,18 @@ def _count_blocks(message: Mapping[str, Any]) -> int:
     return len(content) if isinstance(content, list) else 1
 
 
-def _breakpoint_changes(data: bytes, messages: Span, message: int) -> list[Replacement]:
-    """Return the change that marks the last block of a message."""
+def _find_last_block(data: bytes, messages: Span, message: int) -> int:
     span = list(iter_items(data, messages.start))[message]
     *_, block = iter_items(data, find_members(data, span.start)["content"].start)
-    return [Replacement(Span(block.start + 1, block.start + 1), _AUTOMATIC_BREAKPOINT + b",")]
+    return block.start
+
+
+def _breakpoint_change(data: bytes, start: int) -> Replacement:
+    """Return the change that gives a breakpoint to the object that begins at ``start``."""
+    empty = find_members(data, start).get(_BREAKPOINT_FIELD)
+    if empty is not None:
+        return Replacement(empty, _BREAKPOINT)
+    return Replacement(Span(start + 1, start + 1), encode_json(_BREAKPOINT_FIELD) + b":" + _BREAKPOINT + b",")
 
 
 def _reference_changes(request: ClientRequest, messages: Span, layout: Sequence[PlannedText]) -> list[Replacement]:
@@ -280,22 +296,26 @@ def check_same_wire_body(request: ClientRequest, sent: bytes, *, model: str, has
     """
     body, name = decode_json(sent), MESSAGES_FIELD[request.wire]
     wanted = {one: value for one, value in request.body.items() if one != LAMELLA_FIELD} | {"model": model}
-    messages = expand_messages(request.wire, body.pop(name, None))
+    messages = expand_messages(request.wire, body.pop(name, None), as_written=request.written_texts())
+    written = wanted.pop(name, None)
     if has_added_breakpoints:
-        body, messages = without_breakpoints(body), without_breakpoints(messages)
-    same_messages: bool = messages == wanted.pop(name, None)
-    return same_messages and bool(body == wanted)
+        # The client's own breakpoints say nothing here: a field may be there with null.
+        body, messages, wanted, written = map(without_breakpoints, (body, messages, wanted, written))
+    return bool(messages == written and body == wanted)
 
 
-def expand_messages(wire: Wire, messages: Any) -> Any:  # noqa: ANN401 - any JSON
-    """Return messages with each reference replaced by its document; None if a reference names none."""
+def expand_messages(wire: Wire, messages: Any, *, as_written: Container[str]) -> Any:  # noqa: ANN401 - any JSON
+    """Return messages with each reference replaced by its document; None if a reference names none.
+
+    ``as_written`` are the texts of the client, which are not references even if they look like one.
+    """
     if wire is Wire.RESPONSES and isinstance(messages, str):
-        whole = expand_references([messages])
+        whole = expand_references([messages], as_written=as_written)
         return None if whole is None else whole[0]
     if not isinstance(messages, list):
         return messages
     places = [one for place, message in enumerate(messages) for one in _message_texts(place, message)]
-    expanded = expand_references([one.text for one in places])
+    expanded = expand_references([one.text for one in places], as_written=as_written)
     if expanded is None:
         return None
     for place, text in zip(places, expanded, strict=True):

@@ -7,7 +7,7 @@ translation, and its answer is translated back. Nothing is taken from an earlier
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from secrets import token_hex
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import Request
-from fastapi.responses import JSONResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 
 from lamella.errors import InvalidReplyError, LamellaError, NotFoundError
 from lamella.ports import HttpEndpoint, HttpModelProvider, ModelProvider
@@ -67,6 +67,7 @@ from lamella.server.compat.translation import (
 from lamella.server.compat.upstream import HttpUpstream, UpstreamResponse
 from lamella.server.compat.wires import PATHS, Wire
 from lamella.server.errors import error_response
+from lamella.server.json_responses import EscapedJSONResponse
 from lamella.server.state import Caller, ServerState, resolve_model, run_until_disconnect
 from lamella.wiring import AccessScope, mask_keys
 
@@ -149,10 +150,15 @@ class Exchange:
 
     def headers(self) -> dict[str, str]:
         """Return the headers that every compatibility endpoint adds to its response."""
-        named = {CONVERSATION_HEADER: quote(self.label, safe="")}
-        note = "; ".join(self.notes).encode("ascii", "replace").decode()
-        printable = "".join(letter for letter in note if letter.isprintable())[:_MAX_NOTE_CHARS]
-        return {**named, NOTE_HEADER: printable} if printable else named
+        named = {CONVERSATION_HEADER: quote(self.label, safe="", errors="replace")}
+        return {**named, **format_notes(self.notes)}
+
+
+def format_notes(notes: Sequence[str]) -> dict[str, str]:
+    """Return the header with what a client should know about its answer, if there is anything."""
+    note = "; ".join(notes).encode("ascii", "replace").decode()
+    printable = "".join(letter for letter in note if letter.isprintable())[:_MAX_NOTE_CHARS]
+    return {NOTE_HEADER: printable} if printable else {}
 
 
 class CompatService:
@@ -489,7 +495,7 @@ class CompatService:
             first = await run_until_disconnect(exchange.request, anext(output, b""))
             return StreamingResponse(_prepend(first, output), headers={**_STREAM_HEADERS, **exchange.headers()})
         await run_until_disconnect(exchange.request, _exhaust(output))
-        return JSONResponse(writer.body(), headers=exchange.headers())
+        return EscapedJSONResponse(writer.body(), headers=exchange.headers())
 
     async def _expand_previous_response(self, exchange: Exchange) -> None:
         """Put the items of earlier responses of this owner in front of the input."""
@@ -654,7 +660,9 @@ class CompatService:
         self._record(exchange, StreamMonitor(exchange.client.wire), end_reason="failed", status=status)
         shape: Json = {"type": "error"} if exchange.client.wire is Wire.MESSAGES else {}
         message = mask_keys(str(fields.get("message") or ""))
-        return JSONResponse({**shape, "error": {**fields, "message": message}}, status, headers=exchange.headers())
+        return EscapedJSONResponse(
+            {**shape, "error": {**fields, "message": message}}, status, headers=exchange.headers()
+        )
 
     def _record(self, exchange: Exchange, monitor: StreamMonitor, *, end_reason: str, status: int = 200) -> None:
         record_answer(
@@ -710,7 +718,7 @@ class _ReadResponse:
 def upstream_error_response(error: UpstreamError, path: str) -> Response:
     """Return the response for an error of an upstream, in the shape of the client's API."""
     shape: Json = {"type": "error"} if path.startswith("/v1/messages") else {}
-    return JSONResponse({**shape, "error": error.fields}, error.status, headers=error.headers)
+    return EscapedJSONResponse({**shape, "error": error.fields}, error.status, headers=error.headers)
 
 
 def _parse_error(data: bytes) -> Json:

@@ -4,13 +4,12 @@
 event came, which usage it reports, and which signatures it contains.
 """
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lamella.server.compat.identity import iter_signatures
-from lamella.server.compat.json_spans import decode_json
+from lamella.server.compat.json_spans import decode_json, encode_json
 from lamella.server.compat.usage import TokenUsage, parse_usage
 from lamella.server.compat.wires import Wire
 
@@ -83,9 +82,7 @@ def decode_event(event: SseEvent) -> dict[str, Any]:
 def format_event(fields: Mapping[str, object], *, name: str = "") -> bytes:
     """Return an event with JSON as its data."""
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(fields, ensure_ascii=False, separators=(',', ':'))}\n\n".encode(
-        "utf-8", "surrogatepass"
-    )
+    return b"".join((head.encode(), b"data: ", encode_json(fields), b"\n\n"))
 
 
 class StreamMonitor:

@@ -75,7 +75,7 @@ def parse_neutral(request: ClientRequest, layout: list[PlannedText]) -> NeutralR
 def check_body(request: ClientRequest, wire: Wire, body: Json) -> bool:
     """Return whether a translated body has all texts of the client, and no other."""
     name = MESSAGES_FIELD[wire]
-    expanded = {**body, name: expand_messages(wire, deepcopy(body[name]))}
+    expanded = {**body, name: expand_messages(wire, deepcopy(body[name]), as_written=request.written_texts())}
     if expanded[name] is None:
         return False
     labels = _image_labels(request) if wire is Wire.CHAT else []
@@ -89,7 +89,7 @@ def check_model_request(request: ClientRequest, built: ModelRequest) -> bool:
     for message in built.messages:
         (typed if message.role is Role.USER else sent).extend(message.pieces)
         sent += [call.arguments for call in message.calls]
-    expanded = expand_references(typed)
+    expanded = expand_references(typed, as_written=request.written_texts())
     return expanded is not None and _have_same_texts(_client_texts(request), [*sent, *expanded])
 
 

@@ -94,11 +94,49 @@ def test_redacted_first_copy_leaves_the_second_whole() -> None:
     assert plan_layout(request) == []
 
 
-def test_client_text_that_looks_like_a_reference_fails_the_check() -> None:
-    texts = [DOCUMENT, DOCUMENT, 'I read: [Document "a.md": identical to the copy above]']
-    request = request_of(Wire.CHAT, [{"role": "user", "content": text} for text in texts])
+@pytest.mark.parametrize("wire", Wire)
+def test_client_text_that_looks_like_a_reference_stays_and_leaves_others_alone(wire: Wire) -> None:
+    quoted = f'You wrote [Document "a.md": identical to the copy above], and: [Document "x": identical to version 7 of 9 above]\n{DOCUMENT}'
+    texts = [DOCUMENT, DOCUMENT, quoted, DOCUMENT]
+    request = request_of(wire, [{"role": "user", "content": text} for text in texts])
     sent = build_same_wire_body(request, model="m", layout=plan_layout(request))
-    assert not check_same_wire_body(request, sent, model="m", has_added_breakpoints=False)
+    field = "input" if wire is Wire.RESPONSES else "messages"
+    line = '[Document "a.md": identical to the copy above]'
+    assert [one["content"] for one in json.loads(sent)[field]] == [DOCUMENT, line, quoted, line]
+    assert check_same_wire_body(request, sent, model="m", has_added_breakpoints=False)
+
+
+def test_reference_that_lost_its_document_fails_the_check() -> None:
+    line = '[Document "a.md": identical to the copy above]'
+    request = request_of(Wire.CHAT, [{"role": "user", "content": text} for text in ("Hi", DOCUMENT, line)])
+    for texts in (("Hi", line, line), (line, DOCUMENT, "Hi"), ("Hi", DOCUMENT, DOCUMENT)):
+        sent = json.dumps({"model": "m", "messages": [{"role": "user", "content": text} for text in texts]}).encode()
+        assert not check_same_wire_body(request, sent, model="m", has_added_breakpoints=False)
+
+
+def test_each_repeated_model_field_gets_the_model_of_the_upstream() -> None:
+    request = parse_request(Wire.CHAT, b'{"model":"a","messages":[{"role":"user"}],"mod\\u0065l" : "b"}')
+    sent = build_same_wire_body(request, model="m")
+    assert sent == b'{"model":"m","messages":[{"role":"user"}],"mod\\u0065l" : "m"}'
+
+
+def test_breakpoint_takes_the_place_of_null() -> None:
+    blocks = [{"type": "text", "text": str(number), "cache_control": None} for number in range(30)]
+    messages = [{"role": "user", "content": blocks[:1]}, {"role": "user", "content": blocks}]
+    request = request_of(Wire.MESSAGES, messages, cache_control=None, system=[{"cache_control": None}])
+    assert not request.has_breakpoints
+    sent = build_same_wire_body(request, model="m", breakpoints=plan_breakpoints(request, seen_messages=1))
+    assert check_same_wire_body(request, sent, model="m", has_added_breakpoints=True)
+    assert sent.count(b'"cache_control"') == request.data.count(b'"cache_control"')
+    made = json.loads(sent)
+    assert made["cache_control"] == made["messages"][0]["content"][0]["cache_control"] == {"type": "ephemeral"}
+
+
+@pytest.mark.parametrize("content", [[1], [None], [[]], ["x"], [], "x", None, {"a": 1}])
+def test_content_of_a_wrong_type_gets_no_breakpoint(content: object) -> None:
+    later = {"role": "user", "content": [{"type": "text", "text": "x"}] * 30}
+    request = request_of(Wire.MESSAGES, [{"role": "user", "content": content}, later])
+    assert plan_breakpoints(request, seen_messages=1) == Breakpoints()
 
 
 def test_lost_added_or_changed_text_fails_the_check() -> None:
@@ -123,6 +161,8 @@ def test_field_for_lamella_is_not_sent(written: str) -> None:
     [
         ("[]", None),
         ("{", None),
+        ('{"messages":[{}],"x":1e999}', None),
+        ('{"messages":[{}],"x":NaN}', None),
         ('{"model":1,"messages":[]}', "model"),
         ('{"messages":"hi"}', "messages"),
         ('{"messages":[]}', "messages"),
@@ -155,3 +195,15 @@ def test_every_laid_out_request_passes_the_check(messages: list[tuple[str, str, 
     assert check_same_wire_body(request, sent, model="m", has_added_breakpoints=False)
     texts = [one.text for one in parse_request(Wire.CHAT, sent).user_texts()]
     assert expand_references(texts) == [one.text for one in request.user_texts()]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_body_that_is_no_utf_8_is_refused(encoding: str) -> None:
+    with pytest.raises(RefusedFieldError):
+        parse_request(Wire.CHAT, '{"messages":[{}]}'.encode(encoding))
+
+
+def test_byte_order_mark_is_kept() -> None:
+    mark = b"\xef\xbb\xbf"
+    request = parse_request(Wire.CHAT, mark + b'{"model":"a","messages":[{}]}')
+    assert build_same_wire_body(request, model="m") == mark + b'{"model":"m","messages":[{}]}'
