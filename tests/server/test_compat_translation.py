@@ -73,7 +73,7 @@ def test_chat_fields_reach_anthropic() -> None:
         128_000,
     )
     assert sent["output_config"] == {"effort": "high", "format": {"type": "json_schema", "schema": SCHEMA}}
-    assert note == "unused: user, prompt_cache_key, store, seed"
+    assert note == "unused: user, prompt_cache_key, store, seed, response_format.name"
 
 
 @pytest.mark.parametrize("kind", ["openai", "compatible"])

@@ -53,6 +53,14 @@ _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _EFFORT_NAMES = {"minimal": "low", "none": "none"}
 # Thinking budgets in tokens up to which an effort is meant.
 _LOW_BUDGET, _MEDIUM_BUDGET = 2_048, 8_192
+# The fields of each kind of source of a document.
+_DOCUMENT_SOURCES: Mapping[str, tuple[str, ...]] = {
+    "base64": ("type", "media_type", "data"),
+    "text": ("type", "media_type", "data"),
+    "url": ("type", "url"),
+    "content": ("type", "content"),
+    "file": ("type", "file_id"),
+}
 # Blocks of a tool's result that other APIs do not have. They are sent as their JSON.
 _JSON_BLOCKS = ("tool_reference", "browser_state")
 
@@ -146,7 +154,8 @@ def _parse_block(request: NeutralRequest, block: Json, param: str) -> Iterator[P
                 )
             ]
             call = require(block.get("tool_use_id"), str, f"{param}.tool_use_id")
-            yield ResultPart(call, tuple(parts), block.get("is_error") is True)
+            has_failed = read_optional(block, "is_error", bool, f"{param}.is_error") or False
+            yield ResultPart(call, tuple(parts), has_failed)
         case _:
             yield from _parse_shown(request, block, param)
 
@@ -158,7 +167,7 @@ def _parse_shown(request: NeutralRequest, block: Json, param: str) -> Iterator[T
             yield _text_block(request, block, param)
         case "image":
             check_part(request, block, param, ("type", "source"), unused=("cache_control",))
-            yield _parse_image(block, param)
+            yield _parse_image(request, block, param)
         case "document":
             yield from _parse_document(request, block, param)
         case "search_result":
@@ -181,21 +190,24 @@ def _block_json(block: Json) -> str:
     return to_json_text({name: value for name, value in block.items() if name != "cache_control"})
 
 
-def _parse_image(block: Json, param: str) -> ImagePart:
+def _parse_image(request: NeutralRequest, block: Json, param: str) -> ImagePart:
     source = require(block.get("source"), dict, f"{param}.source")
     match source.get("type"):
         case "base64":
+            check_part(request, source, f"{param}.source", ("type", "media_type", "data"))
             media = require(source.get("media_type"), str, f"{param}.source.media_type")
             return ImagePart(media_type=media, data=require(source.get("data"), str, f"{param}.source.data"))
         case "url":
+            check_part(request, source, f"{param}.source", ("type", "url"))
             return ImagePart(url=require(source.get("url"), str, f"{param}.source.url"))
     raise unsupported_value(f"{param}.source.type", source.get("type"))
 
 
 def _parse_document(request: NeutralRequest, block: Json, param: str) -> Iterator[TextPart | ImagePart | FilePart]:
     source = require(block.get("source"), dict, f"{param}.source")
-    name = str(block.get("title") or "")
+    name = read_optional(block, "title", str, f"{param}.title") or ""
     kind = source.get("type")
+    check_part(request, source, f"{param}.source", _DOCUMENT_SOURCES.get(str(kind), ("type",)))
     is_text = kind in ("text", "content")
     if block.get("citations") != {"enabled": False}:
         check_part(
@@ -239,8 +251,9 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         check_part(request, given, param, known, unused=harmless, prefix="tools.")
         name = require(tool.get("name"), str, f"{param}.name")
         schema = require(tool.get("input_schema"), dict, f"{param}.input_schema")
-        strict = tool.get("strict") if isinstance(tool.get("strict"), bool) else None
-        request.tools.append(ToolSpec(name, tool.get("description"), schema, strict, own_name=name))
+        strict = read_optional(tool, "strict", bool, f"{param}.strict")
+        description = read_optional(tool, "description", str, f"{param}.description")
+        request.tools.append(ToolSpec(name, description, schema, strict, own_name=name))
     choice = read_optional(body, "tool_choice", dict)
     if choice is None:
         return
@@ -254,8 +267,8 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
             request.tool_choice = f"tool:{require(choice.get('name'), str, 'tool_choice.name')}"
         case other:
             raise unsupported_value("tool_choice.type", other)
-    if choice.get("disable_parallel_tool_use") is not None:
-        request.parallel_calls = choice["disable_parallel_tool_use"] is not True
+    is_serial = read_optional(choice, "disable_parallel_tool_use", bool, "tool_choice.disable_parallel_tool_use")
+    request.parallel_calls = None if is_serial is None else not is_serial
 
 
 def _parse_thinking(request: NeutralRequest, body: Mapping[str, Any]) -> None:
@@ -296,7 +309,7 @@ def _parse_output(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     if require(form, dict, param).get("type") != "json_schema":
         raise unsupported_value(f"{param}.type", form.get("type"))
     check_part(request, form, param, ("type", "schema"), unused=("name",), prefix=f"{param}.")
-    request.json_format = JsonFormat(require(form.get("schema"), dict, f"{param}.schema"), "answer", strict=True)
+    request.json_format = JsonFormat(require(form.get("schema"), dict, f"{param}.schema"), strict=True)
 
 
 def _parse_harmless(request: NeutralRequest, body: Mapping[str, Any]) -> None:
@@ -305,10 +318,10 @@ def _parse_harmless(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         request.leave_out("metadata")
     management = read_optional(body, "context_management", dict) or {}
     check_part(request, management, "context_management", ("edits",))
-    for edit in management.get("edits") or []:
+    for edit in read_optional(management, "edits", list, "context_management.edits") or []:
         # Keeping all thinking is what happens anyway.
         keeps = isinstance(edit, dict) and str(edit.get("type")).startswith("clear_thinking")
-        if not keeps or edit.get("keep") != "all":
+        if not keeps or edit.get("keep") != "all" or len(edit) > len(("type", "keep")):
             raise unsupported_value("context_management", edit)
     if management:
         request.leave_out("context_management")
@@ -383,8 +396,7 @@ def _build_output(request: NeutralRequest) -> Json:
             raise request.refuse("effort", "Anthropic's API")
     if request.json_format is not None:
         config["format"] = {"type": "json_schema", "schema": request.json_format.schema}
-        if request.json_format.description:
-            request.leave_out(f"{request.params.get('json_format', 'json_format')}.description")
+        request.leave_out_format_names()
     return thinking | ({"output_config": config} if config else {})
 
 

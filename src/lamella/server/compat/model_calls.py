@@ -125,14 +125,13 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage, abilities:
                 native = ProviderReply(format=str(wire).removeprefix(PROVIDER_FORMAT), json=str(item.get("json")))
             case ReasoningPart():
                 request.leave_out("reasoning")
-    pieces = tuple(piece for text in texts for piece in ("\n\n", text))[1:]
     if native is not None and not _says_the_same(native, texts, calls):
         # The client has changed its copy of the answer. The copy inside the signature would undo that.
         request.leave_out("reasoning")
         native = None
     built = Message(
         role=Role(message.role),
-        pieces=pieces,
+        pieces=_join_texts(texts),
         images=tuple(images),
         calls=tuple(calls),
         provider_reply=native if calls else None,
@@ -154,11 +153,16 @@ def _build_result(
                 raise request.refuse(f"{message.param}.content", "this model: a picture or a file in a result")
     return Message(
         role=Role.TOOL,
-        pieces=("\n\n".join(texts),),
+        pieces=_join_texts(texts),
         images=tuple(images),
         call_id=result.call_id,
         failed=result.has_failed,
     )
+
+
+def _join_texts(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return texts as the pieces of one message, which the check finds again."""
+    return tuple(piece for text in texts for piece in ("\n\n", text))[1:]
 
 
 def _decode_image(part: ImagePart, param: str) -> ImageData:
@@ -190,6 +194,11 @@ def _build_extra_fields(request: NeutralRequest, kind: str) -> Json:
     """Return the fields that a provider's API has beyond those that Lamella itself uses."""
     choice = request.tool_choice if request.tools and request.tool_choice not in (None, "auto", "none") else None
     form = request.json_format
+    if request.parallel_calls is False and request.tools and request.tool_choice != "none":
+        raise request.refuse("parallel_calls", "this model")
+    if any(one.strict for one in request.tools):
+        request.leave_out("tools.strict")
+    request.leave_out_format_names()
     if kind == "gemini":
         values: Json = {
             "stopSequences": request.stop,
@@ -227,7 +236,7 @@ def _build_extra_fields(request: NeutralRequest, kind: str) -> Json:
             request.leave_out(request.params.get(name, name))
         return {}
     if form is not None:
-        schema = {"name": form.name, "schema": form.schema}
+        schema = {"name": form.name or "answer", "schema": form.schema}
         set_fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     set_fields.pop("json_format", None)
     if choice is not None and choice != "required":

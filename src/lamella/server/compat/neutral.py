@@ -103,7 +103,7 @@ class JsonFormat(NamedTuple):
     """The JSON schema of the answer."""
 
     schema: Json
-    name: str
+    name: str | None = None
     strict: bool | None = None
     description: str | None = None
 
@@ -146,6 +146,18 @@ class NeutralRequest:
         """Record a field that is left out."""
         if name not in self.unused:
             self.unused.append(name)
+
+    def leave_out_format_names(self) -> None:
+        """Record the fields that only name or describe the schema of the answer, for an API that takes the schema alone."""
+        form, param = self.json_format, self.params.get("json_format", "json_format")
+        if form is not None:
+            said = {
+                "name": form.name is not None,
+                "strict": form.strict is False,
+                "description": bool(form.description),
+            }
+            for name in (name for name, is_said in said.items() if is_said):
+                self.leave_out(f"{param}.{name}")
 
     def find_tool(self, name: str) -> ToolSpec | None:
         """Return the tool that the model knows by a name."""

@@ -63,6 +63,8 @@ _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "store": (False,),
 }
 _MAX_STOP_SEQUENCES = 4
+# The name of a schema without one. OpenAI's APIs require a name.
+DEFAULT_FORMAT_NAME = "answer"
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 _MESSAGE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "system": ("role", "content"),
@@ -72,6 +74,8 @@ _MESSAGE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "tool": ("role", "content", "tool_call_id"),
     "function": ("role", "content", "name"),
 }
+# The field with the arguments of each kind of call.
+_CALL_FIELDS = {"function": "arguments", "custom": "input"}
 # Names of authors, and what programs repeat of an answer.
 _UNUSED_IN_MESSAGES = ("name", "annotations", "cache_control", "reasoning_content", "reasoning", "reasoning_details")
 _UNUSED_IN_PARTS = ("cache_control", "prompt_cache_breakpoint")
@@ -92,7 +96,7 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
         effort=read_optional(body, "reasoning_effort", str),
         parallel_calls=read_optional(body, "parallel_tool_calls", bool),
         is_streamed=body.get("stream") is True,
-        include_usage=options.get("include_usage") is True,
+        include_usage=read_optional(options, "include_usage", bool, "stream_options.include_usage") or False,
         presence_penalty=read_optional(body, "presence_penalty", (int, float)) or None,
         frequency_penalty=read_optional(body, "frequency_penalty", (int, float)) or None,
         params={
@@ -110,7 +114,7 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
     for place, message in enumerate(body["messages"]):
         request.messages += _parse_message(request, message, f"messages.{place}")
     request.tools = [*_parse_tools(request, body), *_parse_functions(request, body)]
-    request.tool_choice = _parse_choice(body)
+    request.tool_choice = _parse_choice(request, body)
     request.json_format = _parse_format(request, read_optional(body, "response_format", dict))
     if body.get("store") is False:
         request.leave_out("store")
@@ -155,17 +159,24 @@ def _parse_answer(request: NeutralRequest, message: Json, param: str) -> Iterato
         at = f"{param}.tool_calls.{place}"
         known = ("id", "type", "function", "custom", "index")
         check_part(request, require(call, dict, at), at, known, unused=("extra_content",), prefix="tool_calls.")
-        function = call.get("custom") or call.get("function")
-        name = require(require(function, dict, f"{at}.function").get("name"), str, f"{at}.function.name")
-        arguments = function.get("input") if call.get("custom") else function.get("arguments")
+        if call.get("type", "function") not in list(_CALL_FIELDS):
+            raise unsupported_value(f"{at}.type", call["type"])
+        kind = "custom" if call.get("custom") else "function"
+        name, arguments = _parse_call(request, call.get(kind), f"{at}.{kind}", _CALL_FIELDS[kind])
         own, reasoning = detach_reasoning(require(call.get("id"), str, f"{at}.id"))
         if reasoning is not None:
             yield reasoning
-        yield CallPart(own, name, str(arguments or ""))
-    function = read_optional(message, "function_call", dict, f"{param}.function_call")
-    if function is not None:
-        name = require(function.get("name"), str, f"{param}.function_call.name")
-        yield CallPart(name, name, str(function.get("arguments") or ""))
+        yield CallPart(own, name, arguments)
+    if message.get("function_call") is not None:
+        name, arguments = _parse_call(request, message["function_call"], f"{param}.function_call", "arguments")
+        yield CallPart(name, name, arguments)
+
+
+def _parse_call(request: NeutralRequest, value: object, param: str, field: str) -> tuple[str, str]:
+    """Return the name and the arguments of a call; ``field`` has the arguments."""
+    call: Json = require(value, dict, param)
+    check_part(request, call, param, ("name", field))
+    return require(call.get("name"), str, f"{param}.name"), read_optional(call, field, str, f"{param}.{field}") or ""
 
 
 def _parse_content(request: NeutralRequest, content: object, param: str) -> Iterator[Part]:
@@ -201,10 +212,15 @@ def parse_image_url(url: str) -> ImagePart:
 
 def _parse_file(request: NeutralRequest, file: Json, param: str) -> FilePart:
     check_part(request, file, param, ("file_data", "filename"))
-    data = split_data_url(str(file.get("file_data") or ""))
+    return parse_file_data(file, param)
+
+
+def parse_file_data(file: Json, param: str) -> FilePart:
+    """Return a file whose data is in a data URL."""
+    data = split_data_url(read_optional(file, "file_data", str, f"{param}.file_data") or "")
     if data is None:
         raise unsupported_value(param, "a file without its data")
-    return FilePart(data[0], data[1], name=str(file.get("filename") or ""))
+    return FilePart(data[0], data[1], name=read_optional(file, "filename", str, f"{param}.filename") or "")
 
 
 def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> Iterator[ToolSpec]:
@@ -233,8 +249,9 @@ def _parse_function(request: NeutralRequest, function: Json, param: str) -> Tool
     check_part(request, function, param, ("name", "description", "parameters", "strict"))
     name = require(function.get("name"), str, f"{param}.name")
     schema = read_optional(function, "parameters", dict, f"{param}.parameters") or {"type": "object", "properties": {}}
-    strict = function.get("strict") if isinstance(function.get("strict"), bool) else None
-    return ToolSpec(name, read_optional(function, "description", str), schema, strict, own_name=name)
+    strict = read_optional(function, "strict", bool, f"{param}.strict")
+    description = read_optional(function, "description", str, f"{param}.description")
+    return ToolSpec(name, description, schema, strict, own_name=name)
 
 
 def parse_custom_tool(request: NeutralRequest, tool: Json, param: str, namespace: str | None = None) -> ToolSpec:
@@ -242,10 +259,8 @@ def parse_custom_tool(request: NeutralRequest, tool: Json, param: str, namespace
     known = ("type", "name", "description", "format")
     check_part(request, tool, param, known, unused=("defer_loading",), prefix="tools.")
     name = require(tool.get("name"), str, f"{param}.name")
-    form = tool.get("format") or {}
-    grammar = form.get("grammar") if isinstance(form.get("grammar"), dict) else form
-    definition = grammar.get("definition") if isinstance(grammar, dict) else None
-    described = [str(tool.get("description") or ""), str(definition or "")]
+    description = read_optional(tool, "description", str, f"{param}.description") or ""
+    described = [description, _parse_grammar(request, tool, param)]
     schema = {
         "type": "object",
         "properties": {"input": {"type": "string"}},
@@ -257,18 +272,37 @@ def parse_custom_tool(request: NeutralRequest, tool: Json, param: str, namespace
     return ToolSpec(named, text, schema, kind="custom", namespace=namespace, own_name=name)
 
 
-def _parse_choice(body: Mapping[str, Any]) -> str | None:
-    choice = body.get("tool_choice") if body.get("tool_choice") is not None else body.get("function_call")
+def _parse_grammar(request: NeutralRequest, tool: Json, param: str) -> str:
+    """Return the grammar of a custom tool; the Chat Completions API has it one level deeper than the Responses API."""
+    form: Json = read_optional(tool, "format", dict, f"{param}.format") or {}
+    if form.get("type", "grammar") not in ("text", "grammar"):
+        raise unsupported_value(f"{param}.format.type", form["type"])
+    check_part(
+        request, form, f"{param}.format", ("type", "grammar", "definition"), unused=("syntax",), prefix="tools.format."
+    )
+    grammar: Json = read_optional(form, "grammar", dict, f"{param}.format.grammar") or {}
+    check_part(request, grammar, f"{param}.format.grammar", ("definition",), unused=("syntax",), prefix="tools.format.")
+    given = {**form, **grammar}
+    return read_optional(given, "definition", str, f"{param}.format.definition") or ""
+
+
+def _parse_choice(request: NeutralRequest, body: Mapping[str, Any]) -> str | None:
+    field = "tool_choice" if body.get("tool_choice") is not None else "function_call"
+    choice = body.get(field)
     match choice:
         case None:
             return None
         case "auto" | "none" | "required":
             return str(choice)
-        case {"type": "function", "function": {"name": str(name)}} | {"type": "custom", "custom": {"name": str(name)}}:
-            return f"tool:{name}"
-        case {"name": str(name)}:
-            return f"tool:{name}"
-    raise unsupported_value("tool_choice", choice)
+        case {"type": "function" | "custom" as kind} if isinstance(choice.get(kind), dict):
+            check_part(request, choice, field, ("type", kind))
+            at, named = f"{field}.{kind}", choice[kind]
+        case {"name": str()}:
+            at, named = field, choice
+        case _:
+            raise unsupported_value(field, choice)
+    check_part(request, named, at, ("name",))
+    return f"tool:{require(named.get('name'), str, f'{at}.name')}"
 
 
 def _parse_format(request: NeutralRequest, form: Json | None) -> JsonFormat | None:
@@ -288,8 +322,9 @@ def parse_schema_format(request: NeutralRequest, form: Json, param: str) -> Json
     """Return the format of an answer that follows a schema."""
     check_part(request, form, param, ("type", "name", "schema", "strict", "description"))
     schema = require(form.get("schema"), dict, f"{param}.schema")
-    strict = form.get("strict") if isinstance(form.get("strict"), bool) else None
-    return JsonFormat(schema, str(form.get("name") or "answer"), strict, form.get("description"))
+    strict = read_optional(form, "strict", bool, f"{param}.strict")
+    name, description = (read_optional(form, one, str, f"{param}.{one}") for one in ("name", "description"))
+    return JsonFormat(schema, name, strict, description)
 
 
 # Building requests.
@@ -332,7 +367,7 @@ def _build_tool(tool: ToolSpec) -> Json:
 
 
 def _build_format(form: JsonFormat) -> Json:
-    schema: Json = {"name": form.name, "schema": form.schema}
+    schema: Json = {"name": form.name or DEFAULT_FORMAT_NAME, "schema": form.schema}
     schema |= {} if form.strict is None else {"strict": form.strict}
     schema |= {"description": form.description} if form.description else {}
     return {"type": "json_schema", "json_schema": schema}
@@ -574,6 +609,9 @@ def _message_texts(message: Json) -> Iterator[str]:
         yield from (text for text in texts if isinstance(text, str) and text)
     if isinstance(message.get("refusal"), str) and message["refusal"]:
         yield message["refusal"]
-    calls = [call.get("custom") or call.get("function") or {} for call in message.get("tool_calls") or []]
-    for call in [*calls, *([message["function_call"]] if message.get("function_call") else [])]:
-        yield str(call.get("input") or call.get("arguments") or "")
+    listed = message.get("tool_calls")
+    named = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
+    calls = [call.get("custom") or call.get("function") for call in named]
+    for call in (*calls, message.get("function_call")):
+        if isinstance(call, dict):
+            yield str(call.get("input") or call.get("arguments") or "")

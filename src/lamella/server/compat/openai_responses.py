@@ -33,14 +33,15 @@ from lamella.server.compat.neutral import (
     parse_object,
     read_optional,
     require,
-    split_data_url,
     to_json_text,
     unpack_reasoning,
     unsupported_value,
 )
 from lamella.server.compat.openai_chat import (
+    DEFAULT_FORMAT_NAME,
     image_url,
     parse_custom_tool,
+    parse_file_data,
     parse_image_url,
     parse_schema_format,
 )
@@ -105,6 +106,7 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
         },
     )
     request.unused += check_fields(body, _KNOWN, unused=_UNUSED)
+    read_optional(body, "store", bool)
     options = read_optional(body, "stream_options", dict) or {}
     check_part(request, options, "stream_options", (), unused=("include_obfuscation",))
     summaries = ("summary", "context", "generate_summary")
@@ -180,27 +182,36 @@ def _parse_item(request: NeutralRequest, item: Json, param: str) -> tuple[str, t
         case "function_call":
             name = _model_name(item.get("namespace"), require(item.get("name"), str, f"{param}.name"))
             call = require(item.get("call_id"), str, f"{param}.call_id")
-            return "assistant", (CallPart(call, name, str(item.get("arguments") or "{}")),)
+            given = read_optional(item, "arguments", str, f"{param}.arguments") or "{}"
+            return "assistant", (CallPart(call, name, given),)
         case "custom_tool_call":
-            given = to_json_text({"input": str(item.get("input") or "")})
+            given = to_json_text({"input": read_optional(item, "input", str, f"{param}.input") or ""})
             call = require(item.get("call_id"), str, f"{param}.call_id")
             name = _model_name(item.get("namespace"), require(item.get("name"), str, f"{param}.name"))
             return "assistant", (CallPart(call, name, given),)
         case "tool_search_call" if item.get("execution") == "client":
             arguments = item.get("arguments")
             given = arguments if isinstance(arguments, str) else to_json_text(arguments or {})
-            return "assistant", (CallPart(str(item.get("call_id") or item.get("id")), "tool_search", given),)
+            return "assistant", (CallPart(_read_call_id(item, param), "tool_search", given),)
         case "function_call_output" | "custom_tool_call_output":
             call = require(item.get("call_id"), str, f"{param}.call_id")
             parts = _parse_content(request, item.get("output"), f"{param}.output")
             kept = tuple(one for one in parts if isinstance(one, TextPart | ImagePart | FilePart))
             return "tool", (ResultPart(call, kept),)
-        case "tool_search_output":
-            _add_tools(request, item.get("tools") or [], f"{param}.tools")
-            text = to_json_text(item.get("tools") or [])
-            return "tool", (ResultPart(str(item.get("call_id") or item.get("id")), (TextPart(text),)),)
+        case "tool_search_output" if item.get("execution", "client") == "client":
+            tools = read_optional(item, "tools", list, f"{param}.tools") or []
+            _add_tools(request, tools, f"{param}.tools")
+            return "tool", (ResultPart(_read_call_id(item, param), (TextPart(to_json_text(tools)),)),)
+        case "tool_search_call" | "tool_search_output":
+            raise unsupported_value(f"{param}.execution", item.get("execution"))
         case _:
             raise unsupported_value(f"{param}.type", kind)
+
+
+def _read_call_id(item: Json, param: str) -> str:
+    name = "call_id" if item.get("call_id") is not None else "id"
+    call: str = require(item.get(name), str, f"{param}.{name}")
+    return call
 
 
 def _parse_content(request: NeutralRequest, content: object, param: str) -> Iterator[Part]:
@@ -223,13 +234,10 @@ def _parse_content(request: NeutralRequest, content: object, param: str) -> Iter
                 yield parse_image_url(require(part.get("image_url"), str, f"{at}.image_url"))
             case "input_file" if isinstance(part.get("file_url"), str):
                 check_part(request, part, at, ("type", "file_url", "filename"), unused=_UNUSED_IN_PARTS)
-                yield FilePart(url=part["file_url"], name=str(part.get("filename") or ""))
+                yield FilePart(url=part["file_url"], name=read_optional(part, "filename", str, f"{at}.filename") or "")
             case "input_file":
                 check_part(request, part, at, ("type", "file_data", "filename"), unused=_UNUSED_IN_PARTS)
-                data = split_data_url(str(part.get("file_data") or ""))
-                if data is None:
-                    raise unsupported_value(at, "a file without its data")
-                yield FilePart(data[0], data[1], name=str(part.get("filename") or ""))
+                yield parse_file_data(part, at)
             case kind:
                 raise unsupported_value(f"{at}.type", kind)
 
@@ -255,6 +263,7 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         case None | "auto" | "none" | "required":
             request.tool_choice = choice
         case {"type": "function" | "custom", "name": str(name)}:
+            check_part(request, choice, "tool_choice", ("type", "name"))
             request.tool_choice = f"tool:{name}"
         case _:
             raise unsupported_value("tool_choice", choice)
@@ -275,14 +284,14 @@ def _add_tools(request: NeutralRequest, tools: Sequence[object], param: str, nam
                     request, given, at, ("type", "name", "tools"), unused=("description",), prefix="tools.namespace."
                 )
                 name = require(given.get("name"), str, f"{at}.name")
-                _add_tools(request, given.get("tools") or [], f"{at}.tools", name)
+                inner = read_optional(given, "tools", list, f"{at}.tools") or []
+                _add_tools(request, inner, f"{at}.tools", name)
                 continue
             case "tool_search" if given.get("execution") == "client":
                 check_part(request, given, at, ("type", "execution", "description", "parameters"))
                 schema = read_optional(given, "parameters", dict, f"{at}.parameters") or _SEARCH_SCHEMA
-                made = ToolSpec(
-                    "tool_search", given.get("description"), schema, kind="tool_search", own_name="tool_search"
-                )
+                description = read_optional(given, "description", str, f"{at}.description")
+                made = ToolSpec("tool_search", description, schema, kind="tool_search", own_name="tool_search")
             case kind:
                 raise unsupported_value(f"{at}.type", kind)
         if made.name not in known:
@@ -296,9 +305,9 @@ def _parse_function(request: NeutralRequest, tool: Json, param: str, namespace: 
     check_part(request, given, param, known, unused=("defer_loading",), prefix="tools.")
     name = require(tool.get("name"), str, f"{param}.name")
     schema = read_optional(tool, "parameters", dict, f"{param}.parameters") or {"type": "object", "properties": {}}
-    strict = tool.get("strict") if isinstance(tool.get("strict"), bool) else None
+    strict = read_optional(tool, "strict", bool, f"{param}.strict")
     named = name if namespace is None else f"{namespace}__{name}"
-    description = read_optional(tool, "description", str)
+    description = read_optional(tool, "description", str, f"{param}.description")
     return ToolSpec(named, description, schema, strict, namespace=namespace, own_name=name)
 
 
@@ -349,7 +358,13 @@ def _build_tool(tool: ToolSpec) -> Json:
 
 def _build_format(form: JsonFormat) -> Json:
     described = {"description": form.description} if form.description else {}
-    return {"type": "json_schema", "name": form.name, "schema": form.schema, "strict": bool(form.strict), **described}
+    return {
+        "type": "json_schema",
+        "name": form.name or DEFAULT_FORMAT_NAME,
+        "schema": form.schema,
+        "strict": bool(form.strict),
+        **described,
+    }
 
 
 def _build_items(request: NeutralRequest, message: NeutralMessage) -> Iterator[Json]:
