@@ -52,15 +52,44 @@ class Reference(NamedTuple):
     line: str
 
 
-def find_documents(text: str) -> list[FramedDocument]:
-    """Return the documents in a text, in order.
+class DocumentVersions:
+    """The different documents of each name, numbered in the order of their first copies."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, dict[str, int]] = {}
+        self._copies: dict[str, list[str]] = {}
+
+    def add(self, name: str, copy: str) -> bool:
+        """Add a document; return whether it is a new one."""
+        numbers = self._numbers.setdefault(name, {})
+        if copy in numbers:
+            return False
+        numbers[copy] = len(numbers) + 1
+        self._copies.setdefault(name, []).append(copy)
+        return True
+
+    def get_number(self, name: str, copy: str) -> int:
+        """Return the number of a document."""
+        return self._numbers[name][copy]
+
+    def count(self, name: str) -> int:
+        """Return how many different documents of a name there are."""
+        return len(self._copies.get(name, ()))
+
+    def get_copy(self, name: str, number: int) -> str:
+        """Return a document by its number."""
+        return self._copies[name][number - 1]
+
+
+def find_documents(text: str, start: int = 0, *, limit: int = _MAX_DOCUMENTS) -> list[FramedDocument]:
+    """Return the documents in a text from a position, in order.
 
     A properly closed fence without a name is skipped as a whole: tags inside code are not frames.
     """
     found: list[FramedDocument] = []
     missing: set[str] = set()
-    at = 0
-    while len(found) < _MAX_DOCUMENTS and (opening := _FRAME_OPENING.search(text, at)):
+    at = start
+    while len(found) < limit and (opening := _FRAME_OPENING.search(text, at)):
         at, name = _parse_frame(text, opening, missing)
         if name is not None:
             found.append(FramedDocument(opening.start(), at, name))
@@ -114,21 +143,18 @@ def plan_references(texts: Sequence[str], *, unchanged: int = 0) -> list[list[Re
     The first ``unchanged`` texts stay as they are, and so do texts in which the client wrote such a reference. Their
     documents are first copies like any others.
     """
-    # The different documents of each name, in the order of their first copies.
-    versions: dict[str, list[str]] = {}
+    versions = DocumentVersions()
     return [_plan_text(text, versions, is_unchanged=place < unchanged) for place, text in enumerate(texts)]
 
 
-def _plan_text(text: str, versions: dict[str, list[str]], *, is_unchanged: bool) -> list[Reference]:
+def _plan_text(text: str, versions: DocumentVersions, *, is_unchanged: bool) -> list[Reference]:
     planned: list[Reference] = []
     # Among references that the client wrote itself, nobody could tell which are Lamella's.
     is_unchanged = is_unchanged or _REFERENCE.search(text) is not None
     for document in find_documents(text):
-        known, copy = versions.setdefault(document.name, []), text[document.start : document.end]
-        if copy not in known:
-            known.append(copy)
-        elif not is_unchanged:
-            line = _format_reference(document.name, known.index(copy) + 1, len(known))
+        name, copy = document.name, text[document.start : document.end]
+        if not versions.add(name, copy) and not is_unchanged:
+            line = _format_reference(name, versions.get_number(name, copy), versions.count(name))
             if len(line) < len(copy):
                 planned.append(Reference(document.start, document.end, line))
     return planned
@@ -156,39 +182,37 @@ def expand_references(texts: Sequence[str], *, as_written: Container[str] = ()) 
     nothing was lost. ``as_written`` are the texts of the client. One of them that is sent as it is may contain what
     looks like a reference.
     """
-    versions: dict[str, list[str]] = {}
+    versions = DocumentVersions()
     expanded: list[str] = []
     for text in texts:
-        whole = text if text in as_written else _expand_text(text, versions)
+        whole = _expand_text(text, versions, as_written)
         if whole is None:
             return None
         expanded.append(whole)
-        for document in find_documents(whole):
-            known, copy = versions.setdefault(document.name, []), whole[document.start : document.end]
-            if copy not in known:
-                known.append(copy)
     return expanded
 
 
-def _expand_text(text: str, versions: dict[str, list[str]]) -> str | None:
-    if '": identical to ' not in text:
-        return text
-    parts: list[str] = []
-    at = 0
-    # References and first copies alternate within a text, so versions are read up to each reference.
-    for reference in _REFERENCE.finditer(text):
-        before = text[at : reference.start()]
-        parts.append(before)
-        known = [*versions.get(reference[1], []), *_copies_of(reference[1], "".join(parts), versions)]
-        number, count = int(reference[2] or 1), int(reference[3] or 1)
-        if count != len(known) or not 1 <= number <= count:
+def _expand_text(text: str, versions: DocumentVersions, as_written: Container[str]) -> str | None:
+    """Return a text with its documents, which are added to the versions."""
+    has_references = '": identical to ' in text and text not in as_written
+    whole, at, seen, number_seen = "", 0, 0, 0
+    # References and first copies alternate within a text, so its documents are read up to each reference.
+    for reference in _REFERENCE.finditer(text) if has_references else ():
+        whole += text[at : reference.start()]
+        seen, number_seen = _add_documents(whole, seen, number_seen, versions)
+        name, number, count = reference[1], int(reference[2] or 1), int(reference[3] or 1)
+        if count != versions.count(name) or not 1 <= number <= count:
             return None
-        parts.append(known[number - 1])
+        whole += versions.get_copy(name, number)
         at = reference.end()
-    return "".join((*parts, text[at:]))
+    whole += text[at:]
+    _add_documents(whole, seen, number_seen, versions)
+    return whole
 
 
-def _copies_of(name: str, text: str, versions: dict[str, list[str]]) -> list[str]:
-    """Return the documents of a name whose first copies are in a text."""
-    copies = [text[one.start : one.end] for one in find_documents(text) if one.name == name]
-    return [one for one in dict.fromkeys(copies) if one not in versions.get(name, [])]
+def _add_documents(text: str, start: int, number: int, versions: DocumentVersions) -> tuple[int, int]:
+    """Add the documents from a position, before which there are so many; return the position and the number after them."""
+    found = find_documents(text, start, limit=_MAX_DOCUMENTS - number)
+    for document in found:
+        versions.add(document.name, text[document.start : document.end])
+    return found[-1].end if found else start, number + len(found)

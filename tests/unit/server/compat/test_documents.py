@@ -1,5 +1,9 @@
 """Repeated documents become references, and the references give back the same texts."""
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,3 +90,26 @@ def test_expanded_references_give_the_texts_unless_a_client_wrote_a_reference(te
     laid = lay_out(texts, unchanged=unchanged)
     wrote_reference = any("identical to" in text for text in texts)
     assert wrote_reference or expand_references(laid) == texts
+
+
+def count_parsed_frames(action: Callable[[], object]) -> int:
+    """How many frames are looked at, which does not depend on the machine."""
+    calls = 0
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += event == "call" and frame.f_code.co_name == "_parse_frame"
+
+    sys.setprofile(note)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_checking_a_text_reads_each_of_its_documents_once() -> None:
+    frames = [frame("a.md", f"{BODY}{number}") for number in range(100)]
+    laid = lay_out(["\n".join(frames), "\n".join(frames)])
+    assert laid[1].count("identical to version") == 100
+    assert count_parsed_frames(lambda: expand_references(laid)) <= 3 * 100
