@@ -1,8 +1,11 @@
 """Recall for clients that shorten their own history: only if switched on, and only what the same conversation left out."""
 
 import json
+from base64 import b64encode
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
+from zlib import compress
 
 import anthropic
 import openai
@@ -23,7 +26,9 @@ from tests.server.upstreams import (
 from tests.wire.serving import Call, Flow, Outcome, json_answer
 
 from lamella import ToolCall
-from lamella.server.compat.recall import SentMessage, find_withdrawn
+from lamella.clocks import SystemClock
+from lamella.server.compat.recall import RecallStore, SentMessage, _row_name, find_withdrawn
+from lamella.stores.memory import InMemoryStore
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 Json = dict[str, Any]
@@ -227,6 +232,32 @@ def test_changed_or_withdrawn_message_cannot_be_recalled(changed: list[Json]) ->
         kept = [one["content"] for one in changed]
         assert GONE in kept or not any(GONE in results(call) for call in told)
         assert not any("Go on." in results(call) for call in told)
+
+
+@pytest.mark.parametrize("redacted", ["The sluice code is [R].", "[removed]"])
+def test_other_requests_in_between_do_not_hide_a_redaction(redacted: str) -> None:
+    with proxied("openai", calls_recall, serve_settings=ON) as proxy:
+        ask(proxy, "chat", LONG)
+        for number in range(6):
+            ask(proxy, "chat", [user(f"Write a title, attempt {number}.")])
+            ask(proxy, "chat", LONG)
+        ask(proxy, "chat", [user("Write a title.")])
+        ask(proxy, "chat", [user(redacted), *LONG[1:], assistant("Yes."), user("So?")])
+        ask(proxy, "chat", SHORT)
+        told = [results(call) for call in proxy.upstream.calls[-3:]]
+        assert any("Which code" in call.raw.decode() for call in proxy.upstream.calls[-3:])
+        assert not any(GONE in one for one in told)
+
+
+def test_row_of_an_earlier_version_can_be_read() -> None:
+    table, clock = InMemoryStore().shared_table, SystemClock()
+    store = RecallStore(table, clock=clock)
+    old = {"order": ["h1"], "messages": [["h1", "user", "The sluice code is 4711."]]}
+    row = b64encode(compress(json.dumps(old).encode())).decode()
+    table.set(_row_name("", "g1"), row, at=clock.now(), expires_at=clock.now() + timedelta(days=1))
+    found = store.update("", "g1", [SentMessage("h2", "user", "Summary."), SentMessage("h3", "user", "Hm?")])
+    assert found.messages == ()
+    assert store.update("", "g1", [SentMessage("h4", "user", "?")]).messages[0].hash == "h2"
 
 
 def test_tool_is_not_added_behind_signatures_that_were_made_without_it() -> None:

@@ -33,6 +33,8 @@ _MAX_CHARS = 4_000_000
 _MAX_MESSAGES = 4_000
 _MAX_HITS = 5
 _HIT_CHARS = 3_000
+# Most requests of a conversation that are remembered at once, if they do not continue each other.
+_MAX_THREADS = 4
 # A message that has so many of the words of a message that is gone is taken for a changed copy of it.
 _SAME_WORDS = 0.5
 _WORD = re.compile(r"\w+")
@@ -153,8 +155,9 @@ class RecallStore:
     def update(self, owner: str, conversation: str, messages: Sequence[SentMessage]) -> RecallableMessages:
         """Record the messages of a request; return those of earlier requests that it leaves out."""
         name = _row_name(owner, conversation)
-        order, texts = self._load(name)
-        for gone in find_withdrawn([texts[one] for one in order], messages):
+        threads, texts = self._load(name)
+        before = _pop_earlier_request(threads, messages)
+        for gone in find_withdrawn([texts[one] for one in before if one in texts], messages):
             texts.pop(gone, None)
         # A message that the client sends again is the newest one again.
         for message in messages:
@@ -162,7 +165,7 @@ class RecallStore:
             texts[message.hash] = message
         _limit(texts)
         now = [message.hash for message in messages if message.hash in texts]
-        self._save(name, now, texts)
+        self._save(name, [*threads, now], texts)
         shown = set(now)
         return RecallableMessages(tuple(one for one in texts.values() if one.hash not in shown and one.text.strip()))
 
@@ -170,18 +173,33 @@ class RecallStore:
         """Delete what is kept of a conversation."""
         self._shared_table.remove(_row_name(owner, conversation))
 
-    def _load(self, name: str) -> tuple[list[str], dict[str, SentMessage]]:
+    def _load(self, name: str) -> tuple[list[list[str]], dict[str, SentMessage]]:
         found = self._shared_table.get_many(name, at=self._clock.now()).get(name)
         if found is None:
             return [], {}
         fields = json.loads(decompress(b64decode(found)))
-        return fields["order"], {one[0]: SentMessage(*one) for one in fields["messages"]}
+        # Rows of an earlier version have one request.
+        threads = fields["threads"] if "threads" in fields else [fields["order"]]
+        return threads, {one[0]: SentMessage(*one) for one in fields["messages"]}
 
-    def _save(self, name: str, order: Sequence[str], texts: Mapping[str, SentMessage]) -> None:
+    def _save(self, name: str, threads: Sequence[Sequence[str]], texts: Mapping[str, SentMessage]) -> None:
         at = self._clock.now()
-        data = json.dumps({"order": list(order), "messages": list(texts.values())}).encode()
+        data = json.dumps({"threads": threads[-_MAX_THREADS:], "messages": list(texts.values())}).encode()
         packed = b64encode(compress(data, 1)).decode()
         self._shared_table.set(name, packed, at=at, expires_at=at + _KEPT_FOR)
+
+
+def _pop_earlier_request(threads: list[list[str]], messages: Sequence[SentMessage]) -> list[str]:
+    """Remove and return the request that a new one continues, as hashes.
+
+    A client may send other requests under the same name in between, for example one for a title. The request with the most
+    messages of the new one counts. If there is none, the latest counts and stays.
+    """
+    now = {message.hash for message in messages if message.role != "system"}
+    shared = [len(now.intersection(thread)) for thread in threads]
+    if not any(shared):
+        return threads[-1] if threads else []
+    return threads.pop(max(range(len(threads)), key=lambda at: (shared[at], at)))
 
 
 def find_withdrawn(before: Sequence[SentMessage], now: Sequence[SentMessage]) -> set[str]:
