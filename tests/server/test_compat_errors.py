@@ -76,6 +76,30 @@ def test_error_as_the_first_event_has_an_http_status(wire: str) -> None:
         assert (answer.status_code, answer.json()["error"]["message"]) == (529, "Overloaded")
 
 
+@pytest.mark.parametrize(
+    ("wire", "kind"), [("chat", "compatible"), ("messages", "compatible"), ("responses", "compatible")]
+)
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        ({"type": "server_error", "code": 529}, 529),
+        ({"code": "503"}, 503),
+        ({"type": "invalid_request_error", "code": "context_length_exceeded"}, 400),
+        ({"type": "requests", "code": "rate_limit_exceeded"}, 429),
+        ({"type": "insufficient_quota", "code": "insufficient_quota"}, 429),
+        ({"type": "server_error", "code": None}, 500),
+        ({"code": 9_999}, 502),
+        ({"code": True}, 502),
+    ],
+)
+def test_error_in_a_stream_has_the_status_that_it_names(
+    wire: str, kind: str, error: dict[str, Any], status: int
+) -> None:
+    with proxied(kind, lambda _call: Flow(chunks=[sse({"error": {"message": "No.", **error}})])) as proxy:
+        answer = proxy.post(PATHS[wire], body_for(wire, HI, stream=True))
+        assert (answer.status_code, answer.json()["error"]["message"]) == (status, "No.")
+
+
 @pytest.mark.parametrize("wire", PATHS)
 def test_unreachable_upstream_is_a_bad_gateway(wire: str) -> None:
     with proxied("anthropic") as proxy:

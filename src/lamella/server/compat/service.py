@@ -94,7 +94,14 @@ _STATUS_OF_ERROR = {
     "rate_limit_exceeded": 429,
     "overloaded_error": 529,
     "timeout_error": 504,
+    "billing_error": 402,
+    "insufficient_quota": 429,
+    "context_length_exceeded": 400,
+    "invalid_prompt": 400,
+    "api_error": 500,
+    "server_error": 500,
 }
+_LAST_STATUS = 599
 _BAD_GATEWAY = 502
 _STREAM_HEADERS = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
 
@@ -655,8 +662,7 @@ class CompatService:
 
     def _error_from_upstream(self, exchange: Exchange, fields: Json) -> Response:
         """Return an error that the upstream sent as its first event, with the status that it means."""
-        kinds = (str(fields.get(name)) for name in ("type", "code"))
-        status = next((_STATUS_OF_ERROR[kind] for kind in kinds if kind in _STATUS_OF_ERROR), _BAD_GATEWAY)
+        status = _find_status(fields)
         self._record(exchange, StreamMonitor(exchange.client.wire), end_reason="failed", status=status)
         shape: Json = {"type": "error"} if exchange.client.wire is Wire.MESSAGES else {}
         message = mask_keys(str(fields.get("message") or ""))
@@ -758,9 +764,17 @@ def _feed(reader: AnswerReader, events: Iterable[Any]) -> Iterable[AnswerEvent]:
         yield from reader.feed(one)
         if reader.error is not None:
             fields = _parse_error(encode_json({"error": reader.error}))
-            kinds = (str(reader.error.get(name)) for name in ("type", "code"))
-            status = next((_STATUS_OF_ERROR[kind] for kind in kinds if kind in _STATUS_OF_ERROR), _BAD_GATEWAY)
-            raise UpstreamError(status, fields, {})
+            raise UpstreamError(_find_status(reader.error), fields, {})
+
+
+def _find_status(error: Json) -> int:
+    """Return the status that an error in a stream means; some servers write it as the code, and codes say more than types."""
+    code = error.get("code")
+    number = int(code) if isinstance(code, int) or (isinstance(code, str) and code.isdecimal() and len(code) < 4) else 0
+    if _BAD_REQUEST <= number <= _LAST_STATUS:
+        return number
+    kinds = (str(error.get(name)) for name in ("code", "type"))
+    return next((_STATUS_OF_ERROR[kind] for kind in kinds if kind in _STATUS_OF_ERROR), _BAD_GATEWAY)
 
 
 # What the readers of answers raise for fields of other types than the API has.
