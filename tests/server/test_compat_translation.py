@@ -1,6 +1,7 @@
 """Requests and answers between APIs: what is translated arrives, what is not is refused or listed."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -16,11 +17,13 @@ from tests.server.upstreams import (
     message_events,
     proxied,
     response_events,
+    upstream_of,
 )
 from tests.wire.serving import Call, Flow, Outcome
 
 from lamella import ToolCall
 from lamella.providers import ProviderReply, StopReason, Usage
+from lamella.server.compat.model_calls import LATE_INSTRUCTIONS
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 HI: list[dict[str, Any]] = [{"role": "user", "content": "hi"}]
@@ -367,3 +370,43 @@ def test_field_that_provider_lacks_is_refused() -> None:
     with running("memory:", ScriptedProvider("x")) as server:
         answer = server.client.post(PATHS["chat"], json=body_for("chat", HI, stop=["."]))
         assert (answer.status_code, answer.json()["error"]["param"]) == (400, "stop")
+
+
+# Instructions in the middle of a history, which Gemini has no role for.
+
+LATE = {
+    "messages": body_for("messages", [*HI, {"role": "system", "content": "Be brief."}], system="A"),
+    "chat": body_for("chat", [{"role": "system", "content": "A"}, *HI, {"role": "developer", "content": "Be brief."}]),
+    "responses": body_for("responses", [*HI, {"role": "developer", "content": "Be brief."}], instructions="A"),
+}
+
+
+@pytest.mark.parametrize("wire", PATHS)
+def test_late_instructions_are_marked_parts_of_the_user_if_switched_on(wire: str) -> None:
+    with upstream_of("gemini", serve_settings={"late_instructions": True}) as (server, seen):
+        answer = server.client.post(PATHS[wire], json=LATE[wire])
+        assert answer.status_code == 200, answer.text
+        body = seen.calls[-1].body
+        assert body["systemInstruction"]["parts"][0]["text"] == "A"
+        (asked,) = body["contents"]
+        assert asked["role"] == "user"
+        assert "".join(part["text"] for part in asked["parts"]) == f"hi\n\n{LATE_INSTRUCTIONS}\n\nBe brief."
+
+
+def test_late_instructions_after_an_answer_are_a_message_of_their_own() -> None:
+    said = {"role": "assistant", "content": "a"}
+    messages = [*HI, said, {"role": "system", "content": "B"}, {"role": "system", "content": "C"}, *HI]
+    with upstream_of("gemini", serve_settings={"late_instructions": True}) as (server, seen):
+        assert server.client.post(PATHS["chat"], json=body_for("chat", messages)).status_code == 200
+        told = ["".join(part["text"] for part in one["parts"]) for one in seen.calls[-1].body["contents"]]
+        marked = f"{LATE_INSTRUCTIONS}\n\nB\n\n{LATE_INSTRUCTIONS}\n\nC"
+        assert told == ["hi", "a", marked, "hi"]
+
+
+@pytest.mark.parametrize("name", ["claude-code", "codex", "opencode"])
+def test_recorded_program_is_answered_by_gemini(name: str) -> None:
+    recorded = Path(f"tests/clients/recorded/{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    with upstream_of("gemini", serve_settings={"late_instructions": True}) as (server, _):
+        for one in map(json.loads, recorded):
+            answer = server.client.post(one["path"], json=one["body"] | {"model": "lamella"})
+            assert answer.status_code == 200, answer.text

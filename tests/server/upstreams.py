@@ -244,7 +244,9 @@ class LoopProvider(GeminiProvider):
 
 
 @contextmanager
-def upstream_of(kind: str, *acts: Act) -> Iterator[tuple[RunningServer, Loopback]]:
+def upstream_of(
+    kind: str, *acts: Act, serve_settings: Mapping[str, object] | None = None
+) -> Iterator[tuple[RunningServer, Loopback]]:
     """A server in front of an upstream of a kind; ``acts`` are what Gemini does."""
     if kind != "gemini":
         with serve(answer_usually, Loopback()) as seen, running("memory:", PROVIDERS[kind](seen.url)) as server:
@@ -252,7 +254,7 @@ def upstream_of(kind: str, *acts: Act) -> Iterator[tuple[RunningServer, Loopback
         return
     with gemini_server(*acts) as google:
         provider = LoopProvider(key=KEY, address=google.url, timeout=10.0)
-        with running("memory:", provider, model=f"gemini:{GEMINI}") as server:
+        with running("memory:", provider, serve=serve_settings, model=f"gemini:{GEMINI}") as server:
             yield server, google
             asyncio.run_coroutine_threadsafe(provider.close(), provider.loop).result()
 

@@ -226,6 +226,13 @@ class HttpServerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
             "models a tool that finds those that the client has left out since."
         ),
     ] = False
+    late_instructions: Annotated[
+        bool,
+        Meta(
+            description="Whether the compatibility endpoints send instructions in the middle of a history as marked "
+            "parts of the user's messages, to models that take instructions only at the beginning."
+        ),
+    ] = False
     traces: Annotated[str | None, Meta(description="Address of an OTLP collector that gets traces.")] = None
 
 

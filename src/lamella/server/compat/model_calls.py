@@ -10,6 +10,7 @@ from contextlib import aclosing
 from hashlib import sha256
 from typing import cast
 
+from lamella.core.values import replace
 from lamella.providers import (
     Delta,
     ImageData,
@@ -55,6 +56,8 @@ from lamella.server.compat.neutral import (
 from lamella.server.compat.refusals import RefusedFieldError
 from lamella.server.compat.usage import TokenUsage
 
+# The line in front of instructions that are sent as a part of the user's message.
+LATE_INSTRUCTIONS = "[Instructions of the application, not of the user]"
 # The fields of a part of an answer that may go back.
 _GEMINI_FIELDS = {"text", "thought", "thought_signature", "function_call"}
 _GEMINI_EFFORTS = {"none": "minimal", "xhigh": "high", "max": "high"}
@@ -71,11 +74,20 @@ _STOPS = {
 class ModelAbilities:
     """What a model can be asked for, by the kind of its provider."""
 
-    def __init__(self, *, kind: str, max_tokens: int, takes_images: bool, takes_tools: bool) -> None:
+    def __init__(
+        self,
+        *,
+        kind: str,
+        max_tokens: int,
+        takes_images: bool,
+        takes_tools: bool,
+        marks_late_instructions: bool = False,
+    ) -> None:
         self.kind = kind
         self.max_tokens = max_tokens
         self.takes_images = takes_images
         self.takes_tools = takes_tools
+        self.marks_late_instructions = marks_late_instructions
 
 
 def build_model_request(request: NeutralRequest, model: str, abilities: ModelAbilities) -> ModelRequest:
@@ -84,9 +96,16 @@ def build_model_request(request: NeutralRequest, model: str, abilities: ModelAbi
         raise request.refuse("tools", "this model")
     messages: list[Message] = []
     for one in request.messages:
-        if one.role == "system" and abilities.kind != "other" and any(before.role != "system" for before in messages):
-            raise request.refuse(f"{one.param}.role", "this model, which has instructions only at the beginning")
-        messages += _build_messages(request, one, abilities)
+        if one.role != "system" or abilities.kind == "other" or all(before.role is Role.SYSTEM for before in messages):
+            messages += _build_messages(request, one, abilities)
+        elif abilities.marks_late_instructions:
+            _add_late_instructions(messages, one)
+        else:
+            raise RefusedFieldError(
+                f"{one.param}.role",
+                f"{one.param}.role cannot be translated for this model, which has instructions only at the beginning.",
+                hint="Whoever runs the server can set serve.late_instructions.",
+            )
     extra = _build_extra_fields(request, abilities.kind)
     effort = request.effort
     if abilities.kind == "gemini" and effort is not None:
@@ -104,6 +123,17 @@ def build_model_request(request: NeutralRequest, model: str, abilities: ModelAbi
         allows_tool_calls=request.tool_choice != "none",
         extra_fields_json=to_json_text(extra),
     )
+
+
+def _add_late_instructions(messages: list[Message], message: NeutralMessage) -> None:
+    """Add instructions to the message of the user before them, or as one of their own, behind a line that names them."""
+    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
+    pieces = _join_texts([LATE_INSTRUCTIONS, *texts])
+    if messages[-1].role is Role.USER:
+        # Many models reject two consecutive messages of the same role.
+        messages[-1] = replace(messages[-1], pieces=(*messages[-1].pieces, "\n\n", *pieces))
+    else:
+        messages.append(Message(role=Role.USER, pieces=pieces))
 
 
 def _build_messages(request: NeutralRequest, message: NeutralMessage, abilities: ModelAbilities) -> Sequence[Message]:

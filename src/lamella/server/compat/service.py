@@ -584,6 +584,7 @@ class CompatService:
             max_tokens=self.state.engine_pool.pool.default_answer_tokens.get(model, longest),
             takes_images=supports_images(model, services.models),
             takes_tools=supports_tools(model, services.models),
+            marks_late_instructions=self.state.settings.late_instructions,
         )
 
     async def _read_translated(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from lamella.providers import ModelRequest, Role
 from lamella.server.compat import anthropic, openai_chat, openai_responses
 from lamella.server.compat.documents import expand_references
+from lamella.server.compat.model_calls import LATE_INSTRUCTIONS
 from lamella.server.compat.neutral import (
     AnswerEvent,
     Json,
@@ -86,11 +87,14 @@ def check_model_request(request: ClientRequest, built: ModelRequest) -> bool:
     """Return whether a request to a provider of Lamella has all texts of the client, and no other."""
     sent: list[str] = []
     typed: list[str] = []
+    marks = sum(message.pieces.count(LATE_INSTRUCTIONS) for message in built.messages)
     for message in built.messages:
         (typed if message.role is Role.USER else sent).extend(message.pieces)
         sent += [call.arguments for call in message.calls]
+    written = _client_texts(request)
+    marks -= written.count(LATE_INSTRUCTIONS)
     expanded = expand_references(typed, as_written=request.written_texts())
-    return expanded is not None and _have_same_texts(_client_texts(request), [*sent, *expanded])
+    return expanded is not None and _have_same_texts(written, [*sent, *expanded], allowed=[LATE_INSTRUCTIONS] * marks)
 
 
 def _client_texts(request: ClientRequest) -> list[str]:
