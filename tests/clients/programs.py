@@ -9,7 +9,7 @@ from pathlib import Path
 
 QUESTION = "When is high tide?"
 KEY = "sk-unused"
-_SECONDS = 180
+_SECONDS = 900
 
 NODE_PACKAGES = ("@anthropic-ai/claude-code", "@openai/codex", "opencode-ai", "openai", "@anthropic-ai/sdk")
 PYTHON_PACKAGES = (
