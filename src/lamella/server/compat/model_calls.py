@@ -10,7 +10,8 @@ from contextlib import aclosing
 from hashlib import sha256
 from typing import cast
 
-from lamella.core.values import replace
+from msgspec.structs import replace
+
 from lamella.providers import (
     Delta,
     ImageData,
