@@ -5,16 +5,22 @@ import contextlib
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from lamella.cli.chat.opening import ChatOptions, open_for_chat
+from lamella.cli.chat.output import PlainOutput, show_events
 from lamella.cli.interrupts import (
     TerminatedBySignal,
     cancel_on_signals,
     ignore_ctrl_c,
     ignore_interrupts,
     raise_on_interrupt,
+    raise_resume_hint_on_interrupt,
 )
+from lamella.conversation.turn import TurnRequest
+from lamella.errors import LamellaError
 
 SIGNALS = [signal.SIGTERM, signal.SIGHUP]
 
@@ -114,3 +120,47 @@ def test_ctrl_c_is_ignored_before_the_program_ends() -> None:
     ignore_ctrl_c()
     os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def stop_during(folder: Path, *, answers: bool, store: str | None = None) -> LamellaError:
+    """The error after Ctrl-C, once a question was stored, and answered or not."""
+    (folder / "replies.json").write_text('["Peas.", "Beans."]')
+    options = ChatOptions(
+        store=store or f"sqlite:///{folder}/chats.db",
+        chat="garden",
+        model=f"scripted:{folder}/replies.json",
+        vault=folder,
+    )
+    with open_for_chat(options, PlainOutput(quiet=True)) as opened, raise_resume_hint_on_interrupt(opened, options):
+        if answers:
+            asyncio.run(show_events(opened.run(TurnRequest(text="What grows?")), PlainOutput(quiet=True)))
+        else:
+            opened.conversation_log.ask("What grows?")
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("answers", "hint"),
+    [
+        (
+            False,
+            "The question is saved. Continue with: lamella chats resume garden --model scripted:FOLDER/replies.json"
+            " --store sqlite:///FOLDER/chats.db --vault FOLDER",
+        ),
+        (
+            True,
+            "The partial answer is saved. Continue it with: lamella chats resume garden --store"
+            " sqlite:///FOLDER/chats.db (read it with: lamella chats show garden --store sqlite:///FOLDER/chats.db)",
+        ),
+    ],
+)
+def test_interrupted_question_says_how_to_continue(tmp_path: Path, *, answers: bool, hint: str) -> None:
+    with pytest.raises(LamellaError, match=r"Stopped\.") as stopped:
+        stop_during(tmp_path, answers=answers)
+    assert stopped.value.hint.replace(str(tmp_path), "FOLDER") == hint
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_interrupt_before_anything_was_asked_or_stored_has_no_hint(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        stop_during(tmp_path, answers=False, store="memory:")

@@ -25,11 +25,23 @@ def test_call_without_usage_shows_model_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "stop",
-    [StopReason.LENGTH, StopReason.CONTEXT_WINDOW, StopReason.LOOP_DETECTED, StopReason.REFUSED, StopReason.PAUSED],
+    ("stop", "text"),
+    [
+        (StopReason.LENGTH, "The answer was cut off at --max-tokens."),
+        (
+            StopReason.CONTEXT_WINDOW,
+            "The answer was cut off: the context window is full. Use /compact or `lamella compact`.",
+        ),
+        (
+            StopReason.LOOP_DETECTED,
+            "The answer was cut off: it repeated itself. Rephrase the question, or use a larger model.",
+        ),
+        (StopReason.REFUSED, "The model declined to answer or to continue."),
+        (StopReason.PAUSED, "The model paused; ask it to continue."),
+    ],
 )
-def test_stopped_answer_describes_reason(stop: StopReason) -> None:
-    assert describe_stop_reason(ModelCall(model="local", verdict=VERDICT, usage=Usage(), stop=stop)) != ""
+def test_stopped_answer_describes_reason(stop: StopReason, text: str) -> None:
+    assert describe_stop_reason(ModelCall(model="local", verdict=VERDICT, usage=Usage(), stop=stop)) == text
     assert set(status._STOP_REASON_MESSAGES) <= set(StopReason)
 
 
