@@ -68,6 +68,11 @@ class Tabs:
         page.goto(address)
         return page
 
+    def close(self, page: Page) -> None:
+        """Close the browser of a page, before its server ends."""
+        self.contexts.remove(page.context)
+        page.context.close()
+
     def _note(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and not any(one in message.text for one in self.expected):
             self.problems.append(f"{message.type}: {message.text} {message.location['url']}")

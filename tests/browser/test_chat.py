@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -244,6 +245,8 @@ def test_search_finds_messages_of_all_chats(server: RunningServer, tabs: Tabs) -
 def test_question_mark_shows_the_keys(server: RunningServer, tabs: Tabs) -> None:
     page = tabs.open(f"{server.url}/#/c/{server.begin('keys')}")
     expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    page.keyboard.press("Escape")
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Keyboard")).to_be_visible()
     page.keyboard.press("Escape")
@@ -289,3 +292,157 @@ def test_state_of_the_stream_is_followed_from_elsewhere(start: StartServer, tabs
         expect(page.locator(".answer")).to_contain_text("One.")
         provider.allow(2)
         expect(page.locator(".answer .markdown")).to_have_text("One. Two.")
+
+
+def test_changes_of_other_programs_appear_by_themselves(server: RunningServer, tabs: Tabs) -> None:
+    key = server.begin("live")
+    page = tabs.open(f"{server.url}/#/c/{key}")
+    expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    server.ask(key, "Asked by a program?")
+    expect(page.locator(".answer")).to_contain_text("You asked: Asked by a program?")
+    server.client.patch(f"/v1/conversations/{key}", json={"title": "Named by a program"})
+    expect(page.get_by_role("heading", name="Named by a program")).to_be_visible()
+    expect(page.get_by_role("link", name="Named by a program")).to_be_visible()
+    server.client.delete(f"/v1/conversations/{key}")
+    expect(page.get_by_role("link", name="Named by a program")).to_have_count(0)
+    expect(page).not_to_have_url(re.compile(key))
+
+
+def test_several_chats_are_archived_taken_back_and_deleted(start: StartServer, tabs: Tabs) -> None:
+    server = start(EchoProvider())
+    for name in ("first", "second", "third"):
+        server.begin(name)
+    page = tabs.open(f"{server.url}/#/memory")
+    page.get_by_role("button", name="Choose several").click()
+    page.get_by_label("Choose first").check()
+    page.get_by_label("Choose second").check()
+    expect(page.get_by_text("2 chosen")).to_be_visible()
+    page.get_by_role("button", name="Archive", exact=True).click()
+    expect(page.get_by_role("link", name="first")).to_have_count(0)
+    expect(page.get_by_role("link", name="third")).to_be_visible()
+    page.get_by_role("button", name="Archive", exact=True).click()
+    expect(page.get_by_role("link", name="first")).to_be_visible()
+    page.get_by_role("button", name="Choose several").click()
+    page.get_by_label("Choose first").check()
+    page.get_by_role("button", name="Take back").click()
+    expect(page.get_by_role("link", name="first")).to_have_count(0)
+    page.get_by_role("button", name="Choose several").click()
+    page.get_by_label("Choose second").check()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_role("button", name="Delete for good").click()
+    expect(page.get_by_text("The archive is empty.")).to_be_visible()
+    page.get_by_role("button", name="Back to the chats").click()
+    expect(page.get_by_role("link", name="first")).to_be_visible()
+    assert len(server.client.get("/v1/conversations").json()["chats"]) == 2
+
+
+def test_found_message_is_shown_at_its_turn(server: RunningServer, tabs: Tabs) -> None:
+    key = server.begin("many")
+    server.ask(key, "Where do cornflowers grow?")
+    for number in range(12):
+        server.ask(key, f"Question {number} about beans?")
+    page = tabs.open(f"{server.url}/#/c/{key}")
+    expect(page.locator(".bubble").get_by_text("Question 11 about beans?")).to_be_in_viewport()
+    page.get_by_label("Search all chats").fill("cornflowers")
+    hit = page.locator(".hit").first
+    expect(hit).to_contain_text("turn 1")
+    hit.click()
+    expect(page.locator(".found .bubble")).to_have_text("Where do cornflowers grow?")
+    expect(page.locator(".found .bubble")).to_be_in_viewport()
+
+
+class TitlingProvider(EchoProvider):
+    """Also writes titles."""
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        if "Write one title" in str(request.messages[-1].text):
+            self._replies.append(ScriptedReply(text='"A garden plan"'))
+            deltas = ScriptedProvider.stream(self, request)
+        else:
+            deltas = super().stream(request)
+        async for delta in deltas:
+            yield delta
+
+
+def test_model_writes_the_title(start: StartServer, tabs: Tabs) -> None:
+    server = start(TitlingProvider())
+    key = server.begin("untitled")
+    server.ask(key, "Which beds are there?")
+    page = tabs.open(f"{server.url}/#/c/{key}")
+    page.get_by_role("button", name="Rename the chat").click()
+    page.get_by_role("button", name="Let the model write it").click()
+    expect(page.get_by_role("heading", name="A garden plan")).to_be_visible()
+    expect(page.get_by_role("link", name="A garden plan")).to_be_visible()
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_branches_are_counted_and_switched(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
+    key = server.begin(f"branches-{phone}")
+    first = server.ask(key, "First wording")
+    server.ask(key, "A later question")
+    path = f"/v1/conversations/{key}/messages/{first['message']}"
+    server.client.put(path, json={"text": "Second wording", "stream": False})
+    page = tabs.open(f"{server.url}/#/c/{key}", phone=phone)
+    expect(page.locator(".branches")).to_contain_text("2/2")
+    page.get_by_role("button", name="Earlier question").click()
+    expect(page.locator(".bubble")).to_have_text(["First wording", "A later question"])
+    expect(page.locator(".branches").first).to_contain_text("1/2")
+    page.get_by_role("button", name="Answer again").first.click()
+    expect(page.get_by_text("A new answer starts a branch here.")).to_be_visible()
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Go on from here").first.click()
+    expect(page.locator(".bubble")).to_have_text(["First wording"])
+    tabs.check_width(page)
+
+
+def test_formulas_are_drawn(start: StartServer, tabs: Tabs) -> None:
+    server = start(ScriptedProvider("Half of $\\alpha$ is:\n\n$$\\frac{\\alpha}{2}$$\n\nIt costs $5 and $6."))
+    key = server.begin("formulas")
+    server.ask(key, "What is half of it?")
+    page = tabs.open(f"{server.url}/#/c/{key}")
+    expect(page.locator(".answer math")).to_have_count(2)
+    expect(page.locator(".formula mfrac")).to_contain_text("\N{GREEK SMALL LETTER ALPHA}")
+    expect(page.locator(".answer")).to_contain_text("It costs $5 and $6.")
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_prepared_conversation_has_a_break_and_a_question_to_press(
+    start: StartServer, tabs: Tabs, *, phone: bool
+) -> None:
+    provider = SteppedProvider("In ", "April.")
+    provider.allow(0)
+    server = start(provider)
+    page = tabs.open(server.url, phone=phone)
+    page.get_by_role("button", name="Show me an example").click()
+    expect(page.get_by_role("heading", name="Welcome: see what was sent")).to_be_visible()
+    if phone:
+        page.get_by_role("button", name="What was sent").click()
+    else:
+        expect(page.get_by_label("Message", exact=True)).to_be_focused()
+        expect(page.locator(".beside .cause")).to_contain_text(["garden-plan.", "to the library"])
+    picture = page.get_by_role("slider", name="Turn")
+    expect(picture).to_have_attribute("aria-valuemax", "4")
+    expect(page.locator(".slider .break")).to_have_count(1)
+    page.get_by_role("button", name="When do we sow carrots?").click()
+    # The layer of the question is there before the first word of the answer.
+    expect(picture).to_have_attribute("aria-valuemax", "5")
+    expect(picture).to_have_attribute("aria-valuetext", re.compile("Turn 5: .* It extends the request before"))
+    expect(page.get_by_text("The answer is on its way")).to_be_attached()
+    provider.allow(2)
+    expect(page.locator(".answer").last).to_contain_text("In April.")
+    tabs.check_width(page)
+
+
+def test_embedded_model_answers_in_the_prepared_conversation(tabs: Tabs) -> None:
+    with running("memory:", None, vault=Path("examples/vault"), model="local") as server:
+        key = server.client.post("/v1/conversations/welcome").json()["conversation"]
+        server.client.patch(f"/v1/conversations/{key}/settings", json={"settings": {"temperature": 0}})
+        page = tabs.open(f"{server.url}/#/c/{key}")
+        page.get_by_role("button", name="When do we sow carrots?").click()
+        expect(page.get_by_role("slider", name="Turn")).to_have_attribute("aria-valuemax", "5")
+        expect(page.get_by_role("button", name="Copy the answer")).to_have_count(5)
+        said = server.client.get(f"/v1/conversations/{key}").json()["turns"][-1]["reply"]["text"]
+        expect(page.locator(".answer .markdown").last).to_contain_text(said.split()[0])
+        # What its cache served is reported by the model's own engine.
+        expect(page.locator(".beside")).not_to_contain_text("not reported")
+        tabs.close(page)

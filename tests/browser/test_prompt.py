@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.browser.test_chat import EchoProvider, ask
 from tests.server.running import RunningServer, running
 
 from lamella.core.messages import Usage
+from lamella.server.state import OPERATOR
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 PLAN = "# Plan\n\n" + "\n\n".join(
@@ -96,9 +98,8 @@ def test_part_shows_its_exact_text_and_the_reason(server: RunningServer, garden:
     expect(detail.locator("pre")).to_contain_text("Sow 14 rows of beans there.")
     expect(detail).to_contain_text("Why it is there.")
     # As when another tab has changed the chat.
-    tell = "key => new BroadcastChannel('lamella').postMessage({ kind: 'conversation', key })"
     with page.expect_response(re.compile("/strata")) as read_again:
-        page.evaluate(tell, garden)
+        server.client.patch(f"/v1/conversations/{garden}", json={"title": "The garden"})
     read_again.value.finished()
     expect(page.get_by_role("heading", name="What the model was sent")).to_be_visible()
     expect(detail.locator("pre")).to_contain_text("Sow 14 rows of beans there.")
@@ -139,3 +140,79 @@ def test_reported_tokens_and_cost_are_drawn_over_time(start: StartServer, tabs: 
     page.get_by_role("button", name="Over time").click()
     expect(page.locator("canvas").first).to_be_visible()
     tabs.check_width(page)
+
+
+def test_marked_turns_are_compacted(start: StartServer, tabs: Tabs) -> None:
+    server = start(ScriptedProvider(*["It is said at some length. " * 40] * 6))
+    key = server.begin("dragged")
+    for number in range(6):
+        server.ask(key, f"Question {number}?")
+    page = open_prompt(tabs, server, key)
+    box = page.locator(".columns svg").bounding_box()
+    assert box is not None
+    columns = page.locator(".columns .number")
+    expect(columns).to_have_count(6)
+    places = [one.bounding_box() for one in columns.all()]
+    first, last = places[1], places[3]
+    assert first is not None
+    assert last is not None
+    height = box["y"] + box["height"] / 2
+    page.mouse.move(first["x"], height)
+    page.mouse.down()
+    page.mouse.move(last["x"], height, steps=5)
+    page.mouse.up()
+    expect(page.get_by_text("Turns 2 to 4 are marked.")).to_be_visible()
+    page.get_by_role("button", name="Plan to compact them").click()
+    expect(page.get_by_label("From turn")).to_have_value("2")
+    expect(page.get_by_label("Up to turn")).to_have_value("4")
+    page.get_by_role("button", name="Plan it").click()
+    expect(page.get_by_role("region", name="The plan")).to_be_visible()
+
+
+def test_turns_are_marked_with_the_keyboard(server: RunningServer, garden: str, tabs: Tabs) -> None:
+    page = open_prompt(tabs, server, garden)
+    picture = page.get_by_role("slider", name="Turn")
+    picture.press("Shift+ArrowLeft")
+    picture.press("Shift+ArrowLeft")
+    expect(page.get_by_text("Turns 2 to 4 are marked.")).to_be_visible()
+    picture.press("ArrowLeft")
+    expect(page.get_by_text("are marked")).to_have_count(0)
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_picture_shows_what_another_layout_and_price_would_have_been(
+    server: RunningServer, garden: str, tabs: Tabs, *, phone: bool
+) -> None:
+    page = open_prompt(tabs, server, garden, phone=phone)
+    expect(page.locator(".numbers")).to_contain_text("no price")
+    query = {"layout": "in_place", "model": "anthropic:claude-opus-5-5"}
+    supposed = server.client.get(f"/v1/conversations/{garden}/strata", params=query).json()["turns"]
+    page.get_by_label("As it would have been in the layout").select_option("in_place")
+    page.get_by_label("with the prices of").select_option("anthropic:claude-opus-5-5")
+    expect(page.get_by_text("Not sent.")).to_be_visible()
+    expect(page.locator(".supposed")).to_contain_text(f"{sum(one['total'] for one in supposed):,} tokens in all")
+    expect(page.locator(".numbers")).to_contain_text(f"{supposed[-1]['total']:,}")
+    expect(page.locator(".numbers")).not_to_contain_text("no price")
+    broken = [one for one in supposed if one["prefix"]["cause"] not in ("none", "first_turn")]
+    expect(page.locator(".columns .break")).to_have_count(len(broken))
+    tabs.check_width(page)
+    page.get_by_role("button", name="Show what was sent").click()
+    expect(page.get_by_text("Not sent.")).to_have_count(0)
+    expect(page.locator(".numbers")).to_contain_text("no price")
+
+
+def test_pauses_and_compactions_are_named_beside_the_curves(start: StartServer, tabs: Tabs) -> None:
+    server = start(ScriptedProvider())
+    chat = server.state.get_engine(OPERATOR).create("paused", summarizer="off")
+    begun = datetime(2026, 11, 18, 10, tzinfo=UTC)
+    for number, minutes in enumerate((0, 1, 90, 91)):
+        at = begun + timedelta(minutes=minutes)
+        chat.ask(f"Question {number}?", at=at)
+        chat.reply("It is said at some length. " * 60, at=at)
+    chat.compact(to=0.0001)
+    chat.ask("And now?", at=begun + timedelta(minutes=92))
+    page = open_prompt(tabs, server, chat.id)
+    page.get_by_role("button", name="Over time").click()
+    expect(page.locator("canvas").first).to_be_visible()
+    expect(page.get_by_text("pauses of 1 h before turn 3")).to_be_visible()
+    expect(page.get_by_text("compacted before turn 5")).to_be_visible()

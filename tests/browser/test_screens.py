@@ -1,6 +1,9 @@
 """The screens beside the chat: library, compaction, rules, memory, workflow, settings, trust and the login."""
 
+import re
+from base64 import b64encode
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,10 +12,13 @@ from tests.browser.conftest import StartServer, Tabs
 from tests.browser.test_chat import EchoProvider, ask
 from tests.server.running import RunningServer, running
 
+from lamella.attach import Note
+from lamella.server.state import OPERATOR
 from lamella.settings.tokens import AccessScope, AccessTokenFile
 from lamella.testing import ScriptedProvider
 
 NOTE = "# Beds\n\n" + "\n".join(f"- Bed {number} has {number * 3} rows of beans" for number in range(1, 60))
+PICTURE = Path("examples/vault/images/floor-plan.png")
 LONG = "\n".join(f"Row {number} of bed {number} carries the label B-{number * 17}." for number in range(80))
 
 
@@ -20,7 +26,9 @@ LONG = "\n".join(f"Row {number} of bed {number} carries the label B-{number * 17
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     vault = tmp_path_factory.mktemp("vault")
     (vault / "beds.md").write_text(NOTE, encoding="utf-8")
-    (vault / "tools.md").write_text("# Tools\n\nA spade and a rake.", encoding="utf-8")
+    (vault / "tools.md").write_text("# Tools\n\nA spade and a rake.\n\n## Sharp things\n\nA knife.\n", encoding="utf-8")
+    (vault / "growing").mkdir()
+    (vault / "growing" / "leeks.md").write_text("Leeks are slow. #garden\n", encoding="utf-8")
     with running("memory:", EchoProvider(), vault=vault) as one:
         yield one
 
@@ -71,18 +79,110 @@ def test_note_is_completed_attached_and_removed_in_the_composer(
     tabs.check_width(page)
 
 
-def test_pasted_picture_and_chosen_file_become_chips(server: RunningServer, tabs: Tabs) -> None:
-    page = tabs.open(f"{server.url}/#/c/{server.begin('files')}")
-    page.get_by_label("Message", exact=True).wait_for()
-    picture = Path("examples/vault/images/floor-plan.png").read_bytes()
-    chosen = page.locator("input[type=file]")
-    text = FilePayload(name="list.txt", mimeType="text/plain", buffer=b"seeds and soil")
-    chosen.set_input_files([FilePayload(name="plan.png", mimeType="image/png", buffer=picture), text])
+PASTE = """(field, given) => {
+  const bytes = Uint8Array.from(atob(given.data), (one) => one.charCodeAt(0));
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([bytes], given.name, { type: given.type }));
+  const event = given.kind === "paste"
+    ? new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true })
+    : new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true });
+  field.dispatchEvent(event);
+}"""
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_pasted_dropped_and_chosen_files_become_chips(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
+    tabs.expected.append("400")
+    page = tabs.open(f"{server.url}/#/c/{server.begin(f'files-{phone}')}", phone=phone)
+    field = page.get_by_label("Message", exact=True)
+    picture = b64encode(PICTURE.read_bytes()).decode()
+    field.evaluate(PASTE, {"kind": "paste", "name": "plan.png", "type": "image/png", "data": picture})
     chips = page.get_by_role("list", name="Attached to the next message").get_by_role("listitem")
-    expect(chips).to_have_count(2)
+    expect(chips).to_have_count(1)
     expect(chips.first).to_contain_text("plan.png")
-    chosen.set_input_files(FilePayload(name="a.bin", mimeType="application/x-thing", buffer=b"..."))
-    expect(page.get_by_role("alert")).to_contain_text("a.bin is neither a picture nor text")
+    expect(chips.first.locator("img")).to_have_js_property("complete", value=True)
+    assert chips.first.locator("img").evaluate("node => node.naturalWidth") > 0
+    field.evaluate(PASTE, {"kind": "drop", "name": "note.txt", "type": "text/plain", "data": "c2VlZHM="})
+    expect(chips).to_have_count(2)
+    chosen = page.locator("input[type=file]")
+    chosen.set_input_files(FilePayload(name="list.csv", mimeType="text/csv", buffer=b"seeds,soil"))
+    expect(chips).to_have_count(3)
+    expect(chips.last).to_contain_text("tokens")
+    chosen.set_input_files(FilePayload(name="a.bin", mimeType="application/x-thing", buffer=b"\0\1"))
+    expect(page.get_by_role("alert")).to_contain_text("a.bin is not a picture that models take")
+    page.get_by_role("button", name="Dismiss").click()
+    page.get_by_role("button", name="Remove note").click()
+    expect(chips).to_have_count(2)
+    ask(page, "What is drawn there?")
+    shown = page.get_by_role("list", name="Attached", exact=True).get_by_role("img")
+    expect(shown).to_be_visible()
+    expect(page.locator(".answer")).to_contain_text("You asked: What is drawn there?")
+    tabs.check_width(page)
+
+
+def test_folders_tags_headings_and_pages_are_completed(server: RunningServer, tabs: Tabs) -> None:
+    page = tabs.open(f"{server.url}/#/c/{server.begin('names')}")
+    field = page.get_by_label("Message", exact=True)
+    option = page.get_by_role("listbox", name="Notes").get_by_role("option")
+    for begun, kind, name in (
+        ("@grow", "folder", "growing/"),
+        ("@#gar", "tag", "#garden"),
+        ("[[tools#Sharp", "heading", "tools.md#Sharp things"),
+        ("@https://example.org/beds", "page", "https://example.org/beds"),
+    ):
+        field.fill("")
+        field.press_sequentially(begun)
+        expect(option.filter(has_text=kind)).to_contain_text(name)
+    field.fill("")
+    field.press_sequentially("[[tools#Sharp")
+    option.filter(has_text="heading").click()
+    chip = page.get_by_role("list", name="Attached to the next message").get_by_role("listitem")
+    expect(chip).to_contain_text("tokens")
+    expect(field).to_have_value("")
+
+
+def test_price_is_known_before_sending_and_an_expired_cache_says_what_it_costs(start: StartServer, tabs: Tabs) -> None:
+    server = start(ScriptedProvider(), model="anthropic:claude-opus-5-5")
+    long = Note(path="long.md", text="Sow the beans in May, in rows. " * 2_000)
+    fresh = server.state.get_engine(OPERATOR).create("fresh", model="anthropic:claude-opus-5-5")
+    fresh.ask("When?", attach=[long])
+    fresh.reply("In May.")
+    old = server.state.get_engine(OPERATOR).create("old", model="anthropic:claude-opus-5-5")
+    old.ask("When?", attach=[long], at=datetime(2026, 11, 1, tzinfo=UTC))
+    old.reply("In May.", at=datetime(2026, 11, 1, tzinfo=UTC))
+    page = tabs.open(f"{server.url}/#/c/{fresh.id}")
+    expect(page.locator(".estimate")).to_contain_text(re.compile(r"[1-9][\d,]+ cached.*\$0\.\d+"))
+    expect(page.get_by_text("The cache has expired.")).to_have_count(0)
+    page.get_by_role("combobox", name="Model").locator("option").first.wait_for(state="attached")
+    expect(page.get_by_role("combobox", name="Model")).to_have_attribute(
+        "title", re.compile(r"1M tokens · \$4 in, \$0.2 cached")
+    )
+    page.get_by_role("link", name="When?").last.click()
+    expect(page.get_by_text(re.compile(r"The cache has expired\. .* costs \$0\.\d+"))).to_be_visible()
+    expect(page.locator(".estimate")).to_contain_text("0 cached")
+
+
+def test_library_says_what_each_command_does_before_it_is_pressed(start: StartServer, tabs: Tabs) -> None:
+    server = start(ScriptedProvider(), model="anthropic:claude-opus-5-5")
+    chat = server.state.get_engine(OPERATOR).create("weighed", model="anthropic:claude-opus-5-5")
+    chat.ask("When?", attach=[Note(path="beds.md", text=NOTE)])
+    chat.reply("In May.")
+    page = tabs.open(f"{server.url}/#/c/{chat.id}/library")
+    row = page.get_by_role("button", name="beds")
+    expect(row).to_contain_text("of the price")
+    row.click()
+    commands = page.locator(".commands > div")
+    expect(commands.filter(has_text="Drop")).to_contain_text(re.compile(r"\u2212[\d,]+ tokens, "))
+    expect(commands.filter(has_text="Pin")).to_contain_text(re.compile(r"tokens, "))
+    expect(commands.filter(has_text="Detach")).to_contain_text(re.compile(r"tokens, "))
+    expect(commands.filter(has_text="Read again")).to_contain_text("If it changed")
+    expect(page.get_by_text("…", exact=True)).to_have_count(0)
+
+
+def test_library_says_what_attaching_does_before_it_is_pressed(server: RunningServer, tabs: Tabs) -> None:
+    page = tabs.open(f"{server.url}/#/c/{server.begin('weigh')}/library")
+    page.get_by_label("What to attach").press_sequentially("tools.md")
+    expect(page.get_by_text(re.compile(r"Attaching it: \+[\d,]+ tokens"))).to_be_visible()
 
 
 @pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])

@@ -22,6 +22,7 @@ FILE = Path("src/lamella/server/examples.json")
 CHAT = "/v1/conversations/{conversation}"
 NOTE = {"kind": "note", "path": "project-spec.md", "text": "# Spec\n\nThe sluice opens at noon.\n"}
 BED = {"path": "beds.js", "content": "export function water(bed) {\n  bed.wet = 1;\n}\n"}
+PICTURE = Path("examples/vault/images/floor-plan.png")
 TOOL = {"name": "tide", "description": "When the tide is high.", "parameters": {"type": "object", "properties": {}}}
 WANTS = ScriptedReply(text="Let me look.", calls=(ToolCall(id="call_1", name="tide", arguments="{}"),))
 LONG = "It is said in the plan, at some length, and goes on so for a while. " * 12
@@ -45,11 +46,18 @@ class Recording:
         self.kept: dict[str, Body] = {}
 
     def call(
-        self, address: str, body: object = None, *, query: Body | None = None, status: int = 0, **places: str
+        self,
+        address: str,
+        body: object = None,
+        *,
+        query: Body | None = None,
+        status: int = 0,
+        files: list[tuple[str, tuple[str, bytes]]] | None = None,
+        **places: str,
     ) -> Any:  # noqa: ANN401 - any JSON
         """What an address answers, once; asked again it is not kept again, nor is what was meant to fail."""
         method, path = address.split(" ")
-        answer = self._client.request(method, path.format(**places), json=body, params=query)
+        answer = self._client.request(method, path.format(**places), json=body, params=query, files=files)
         assert answer.status_code == status if status else answer.status_code < 300, (address, answer.text)
         if status:
             return None
@@ -69,6 +77,8 @@ class Recording:
 
 
 def _read(answer: httpx2.Response) -> object:
+    if answer.headers["content-type"].startswith("image/"):
+        return ""
     return answer.json() if answer.headers["content-type"].startswith("application/json") else answer.text
 
 
@@ -77,6 +87,7 @@ def record() -> dict[str, Body]:
     refused = AuthenticationError("The key is refused.", hint="Give another.")
     lines: list[ScriptedReply | str] = [
         *["In March."] * 3,
+        "**When to sow beans**",
         WANTS,
         *["In March."] * 2,
         ScriptedReply(error=refused),
@@ -108,6 +119,7 @@ def _ask(call: Ask) -> None:
     )
     call(f"POST {CHAT}/messages/{{message}}/regenerate", {"stream": False}, conversation="garden", message=message)
     call(f"POST {CHAT}/switch", {"head": asked["reply"]}, conversation="garden")
+    call(f"POST {CHAT}/title", conversation="garden")
     call(f"POST {CHAT}/fork", {"message": asked["reply"], "name": "garden-again"}, conversation="garden")
     call(f"PATCH {CHAT}", {"title": "Beans"}, conversation="garden")
     call(f"POST {CHAT}/stop", conversation="garden")
@@ -133,6 +145,10 @@ def _attach(call: Ask) -> None:
     for name in ("pin", "unpin", "detach", "drop"):
         call(f"POST {CHAT}/{name}", {"names": ["project-spec.md"]}, conversation="sluice")
     call(f"POST {CHAT}/refresh", {"names": []}, conversation="sluice")
+    call("POST /v1/conversations", {"name": "house"})
+    files = [("files", ("plan.png", PICTURE.read_bytes())), ("files", ("list.txt", b"Seeds and soil."))]
+    uploaded = call(f"POST {CHAT}/attachments/files", files=files, conversation="house")["waiting"]["attach"]
+    call(f"GET {CHAT}/images/{{image}}", conversation="house", image=uploaded[0]["id"])
     call("GET /v1/notes/complete", query={"q": "one-index"})
     call("GET /v1/notes/search", query={"q": "what is decided", "limit": 1})
 
@@ -184,7 +200,16 @@ def _administer(call: Ask) -> None:
     call("GET /v1/session")
     call("POST /v1/session", {"token": "lamella_…"})
     call("DELETE /v1/session")
-    for path in ("/healthz", "/readyz", "/metrics", "/v1/runners", "/v1/tools", "/v1/models", "/v1/settings"):
+    for path in (
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/v1/runners",
+        "/v1/tools",
+        "/v1/models",
+        "/v1/prices",
+        "/v1/settings",
+    ):
         call(f"GET {path}")
     call(f"GET {CHAT}/settings", conversation="long")
     call(f"PATCH {CHAT}/settings", {"settings": {"temperature": 0.2}}, conversation="long")
@@ -260,6 +285,9 @@ def _shorten(address: str, answer: Any) -> Any:  # noqa: ANN401 - any JSON
             return {"settings": _choose(answer["settings"], "layout", "window", "serve"), "files": {}}
         case "/v1/memory":
             return {**answer, "folder": ""} if "folder" in answer else answer
+        case "/v1/prices":
+            some = answer["data"][:1]
+            return {**answer, "data": some, "last_id": some[-1]["id"]}
         case "/v1/workflows":
             some = [one for one in answer["workflows"] if one["name"] == "rfc"]
             return {**answer, "workflows": [{**one, "stages": one["stages"][:2]} for one in some]}

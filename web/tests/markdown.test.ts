@@ -64,3 +64,28 @@ describe("highlight", () => {
     expect(html).toContain('<span class="hl-c"># why</span>');
   });
 });
+
+describe("formulas", () => {
+  it("become MathML, in a line and on their own", () => {
+    expect(renderMarkdown("It is $\\frac{a}{2} \\leq \\alpha_1$.")).toContain("<mfrac><mrow><mi>a</mi></mrow><mrow><mn>2</mn></mrow></mfrac>");
+    expect(renderMarkdown("$$\nx^2\n$$\n")).toContain('<math display="block"><mrow><msup><mi>x</mi><mn>2</mn></msup></mrow></math>');
+    expect(renderMarkdown("\\(\\sum_{i=1}^n i\\)")).toContain("<munderover><mo>∑</mo>");
+    expect(renderMarkdown("\\[\\begin{pmatrix}a & b\\\\ c & d\\end{pmatrix}\\]")).toContain("<mtd><mi>d</mi></mtd>");
+  });
+
+  it("keep the attributes of lists and code around them", () => {
+    expect(renderMarkdown("3. third")).toContain('<ol start="3">');
+    expect(renderMarkdown("```\nx\n```")).toContain('tabindex="0"');
+  });
+
+  it("are not found in amounts and code", () => {
+    for (const text of ["It costs $5 and $6.", "`$x$`", "US$ 3 and 4 $"]) expect(renderMarkdown(text)).not.toContain("<math");
+  });
+
+  it("keep what they do not know, and bring no markup in", () => {
+    expect(renderMarkdown("$\\strange{x}$")).toContain("\\strange");
+    const hostile = renderMarkdown("$\\text{<img src=x onerror=hit(1)>}$ and $<script>hit(1)</script>$ $}}&$");
+    expect(hostile).not.toMatch(/<(img|script)/);
+    expect(renderMarkdown(`$${"{".repeat(500)}x$`)).toContain("<math");
+  });
+});

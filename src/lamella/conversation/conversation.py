@@ -65,7 +65,9 @@ from lamella.conversation.memory import (
     MemoryRefresher,
     OneLineSummary,
     build_one_line_summary,
+    clean_title,
     one_line_summary_request,
+    title_request,
 )
 from lamella.conversation.note_index import Citation, list_citation_hashes, read_citations
 from lamella.conversation.past_turns import BranchHistory
@@ -129,7 +131,7 @@ from lamella.conversation.validation import (
     merge_limits,
     normalize_system_parts,
 )
-from lamella.core.artifacts.model import Artifact, ToolDefinition, UnresolvedAttachment
+from lamella.core.artifacts.model import Artifact, ImageData, ToolDefinition, UnresolvedAttachment
 from lamella.core.compaction.summaries import SummaryRequest, SummaryResult
 from lamella.core.log.branch import (
     branch_content_hashes,
@@ -1586,6 +1588,33 @@ class Conversation:
         called.
         """
         return self.one_line_summary().text
+
+    def suggest_title(self) -> str:
+        """Return a title that the summary model writes now; the current title if there is no model, or no good answer.
+
+        In a thread with a running event loop no model is called. ``rename`` gives the conversation the title.
+        """
+        state = self._prompt_builder().current_state[0]
+        exchanges = state.history.turns
+        if not exchanges:
+            raise InvalidOperationError("Nothing was said yet.", hint="Ask something first.")
+        asked = title_request(exchanges, tokenizer=self._resolved_settings.prompt_settings.tokenizer)
+        written = self._summarize(asked, state)
+        return (clean_title(written.text) if written is not None and not written.failure else "") or self.title
+
+    def find_image(self, name: str, *, turn: int | None = None) -> ImageData | None:
+        """Return a picture that waits for the next turn, or that a turn was sent with, by its id."""
+        images = (
+            [image for artifact in self.pending_commands.attach for image in artifact.images]
+            if turn is None
+            else [
+                image
+                for sent in (self.sent_turns(turn, turn) if turn <= len(self.turns()) else ())
+                for message in sent.messages
+                for image in message.images
+            ]
+        )
+        return next((one for one in images if one.hash.rpartition(":")[2] == name.rpartition(":")[2]), None)
 
     def one_line_summary(self) -> OneLineSummary:
         """Return the summary of ``summarize_in_one_line`` with its author, and why a model's text was not used."""

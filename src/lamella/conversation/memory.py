@@ -1,5 +1,6 @@
 """User memory: its part of the prompt, when a conversation loads it again, and one-line summaries for it."""
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from lamella.core.compaction.summary_checks import find_summary_problem
 from lamella.core.prompt.layers.history import HistoryTurn
 from lamella.core.prompt.layers.model import MEMORY_HEADING, first_changed_fact, normalize_fact_line, render_memory
 from lamella.core.prompt.state import PromptState
+from lamella.core.text.content import truncate_words
 from lamella.core.values import replace
 from lamella.errors import InvalidOperationError, LamellaError
 from lamella.ports import FactKind, UserMemory
@@ -31,6 +33,10 @@ _SYSTEM_PART_NAME = "memory"
 _MAX_SUMMARY_INPUT_TOKENS, _MAX_SUMMARY_TOKENS = 4_000, 120
 _ONE_LINE_CONFIG = SummaryConfig(form="one sentence")
 _MAX_QUESTION_CHARS = 160
+# A title is made from this many turns.
+_TITLE_TURNS, _MAX_TITLE_TOKENS, _MAX_TITLE_CHARS, _TITLE_KEY = 3, 24, 60, "title"
+_TITLE_CONFIG = SummaryConfig(form="one title of at most six words")
+_TITLE_FRAME = re.compile(r"""^[\s#*_"'`“”«»]+|[\s*_"'`“”«».]+$""")
 
 # Renders the memory part of the system prompt from the files, within a token limit, for a conversation key.
 RenderMemory = Callable[[Callable[[str], int], int, str], str]
@@ -110,6 +116,19 @@ def one_line_summary_request(turns: Sequence[HistoryTurn], *, tokenizer: Tokeniz
         taken, tokenizer=tokenizer, config=_ONE_LINE_CONFIG, max_tokens=_MAX_SUMMARY_TOKENS
     )
     return SummaryRequest(key=summary_key(taken, [_SYSTEM_PART_NAME]), messages=asked, max_tokens=_MAX_SUMMARY_TOKENS)
+
+
+def title_request(turns: Sequence[HistoryTurn], *, tokenizer: Tokenizer) -> SummaryRequest:
+    """Return the request for a title, made from the first turns, which say what a conversation is about."""
+    taken = turns[:_TITLE_TURNS]
+    asked = standalone_summary_messages(taken, tokenizer=tokenizer, config=_TITLE_CONFIG, max_tokens=_MAX_TITLE_TOKENS)
+    return SummaryRequest(key=summary_key(taken, [_TITLE_KEY]), messages=asked, max_tokens=_MAX_TITLE_TOKENS)
+
+
+def clean_title(text: str) -> str:
+    """Return the title in an answer of a model: its first line, without markup and quotation marks."""
+    line = next((one for one in map(str.strip, text.splitlines()) if one), "")
+    return truncate_words(_TITLE_FRAME.sub("", line.removeprefix("Title:")), _MAX_TITLE_CHARS)
 
 
 def build_one_line_summary(

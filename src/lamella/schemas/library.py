@@ -182,6 +182,9 @@ class NoteNamesJson(VersionedBody, frozen=True, kw_only=True):
     names: Annotated[Sequence[str], Meta(description="Paths of notes that contain the word.")]
     folders: Annotated[Sequence[str], Meta(description="Folders whose path contains the word, with a slash.")]
     tags: Annotated[Sequence[str], Meta(description="Tags that begin with the word, without `#`.")]
+    headings: Annotated[
+        Sequence[str], Meta(description="Of a word such as `note#head`: the path of the note, `#` and the heading.")
+    ]
 
 
 class NoteHitJson(JsonBody, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """JSON bodies of prompts turn by turn: what was sent, in which order, and what of it was the same as before."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
@@ -80,12 +81,14 @@ def iter_turn_strata(
     turns: Iterable["BuiltTurn"],
     calls: Mapping[int, Sequence[ModelCall]],
     times: Mapping[int, str],
+    compactions: Mapping[int, str] = MappingProxyType({}),
     *,
     folds_talk: bool,
 ) -> Iterator[TurnStrataJson]:
     """Yield the requests of turns by pieces.
 
-    ``calls`` has the model calls of each turn and ``times`` when it was asked, by its number.
+    ``calls`` has the model calls of each turn, ``times`` when it was asked, and ``compactions`` the one that somebody made
+    before it, by its number.
     """
     pieces = PromptPieces(folds_talk=folds_talk)
     for turn in turns:
@@ -110,7 +113,7 @@ def iter_turn_strata(
             cost=cost_to_json(turn.cost),
             output=sum(outputs) if outputs else None,
             billed=format_decimal_or_none(sum(amounts[1:], amounts[0])) if amounts else None,
-            compaction=None if turn.compaction is None else turn.compaction.id,
+            compaction=compactions.get(turn.number) if turn.compaction is None else turn.compaction.id,
             pieces=[_piece_to_json(one) for one in pieces.list_pieces(turn.envelope.prompt, same_tokens=same)],
         )
 

@@ -154,6 +154,23 @@ class AttachmentResolver:
         folders = {f"{parent}/" for path in notes for parent in PurePosixPath(path).parents if parent.name}
         return sorted(path for path in folders if begun.casefold() in path.casefold())[:limit]
 
+    def complete_heading(self, begun: str, *, limit: int = 50) -> list[str]:
+        """Return the headings of a note for a partly typed ``note#heading``, each after the path of its note.
+
+        There are none without a vault, without a ``#`` after a name, and for a name that means no single note.
+        """
+        name, sign, word = begun.partition("#")
+        if self._vault is None or not sign or not name:
+            return []
+        resolver = self._path_resolver()
+        try:
+            path = _resolve_file(name, resolver, is_link=True)
+            note = None if path is None else parse_note(resolver.read_text(path))
+        except LamellaError:
+            return []
+        found = [] if note is None else [one.text for one in note.headings if word.casefold() in one.text.casefold()]
+        return [f"{path}#{one}" for one in dict.fromkeys(found) if one][:limit]
+
     def complete_tag(self, begun: str, *, limit: int = 50) -> list[str]:
         """Return the tags of the vault that complete a partly typed ``#tag``, without ``#``; none without a vault."""
         tags = self._path_resolver().list_tags() if self._vault is not None else ()

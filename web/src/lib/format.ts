@@ -61,3 +61,22 @@ export function shortModel(name: string): string {
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${whole.format(count)} ${count === 1 ? one : many}`;
 }
+
+/** A length of time: 7 min, 3 h, 2 d. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 60 * minute) return `${Math.max(1, Math.round(milliseconds / minute))} min`;
+  return milliseconds < 2 * day ? `${Math.round(milliseconds / (60 * minute))} h` : `${Math.round(milliseconds / day)} d`;
+}
+
+interface Request {
+  tokens: { total: number };
+  cost: { amount: string | null } | null;
+}
+
+/** What a change does to the next request: its tokens and, where it is known, its price. */
+export function describeDifference(now: Request, then: Request): string {
+  const tokens = `${formatSigned(then.tokens.total - now.tokens.total)} tokens`;
+  if (!then.cost || !now.cost) return tokens;
+  const difference = Number(then.cost.amount) - Number(now.cost.amount);
+  return `${tokens}, ${difference === 0 ? "the same price" : formatMoney(difference, true)}`;
+}

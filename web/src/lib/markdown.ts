@@ -3,10 +3,32 @@ import DOMPurify from "dompurify";
 import { Marked, type Token, type TokensList } from "marked";
 
 import { escapeHtml, highlight } from "./highlight";
+import { renderMath } from "./math";
 
 const marked = new Marked({
   gfm: true,
   extensions: [
+    {
+      name: "mathBlock",
+      level: "block",
+      start: (text) => /(?:^|\n)(?:\$\$|\\\[)/.exec(text)?.index,
+      tokenizer(text) {
+        const found = /^\$\$([^]+?)\$\$ *(?:\n|$)/.exec(text) ?? /^\\\[([^]+?)\\\] *(?:\n|$)/.exec(text);
+        return found ? { type: "mathBlock", raw: found[0], formula: found[1] } : undefined;
+      },
+      renderer: (token) => `<div class="formula">${renderMath(String(token.formula), true)}</div>`,
+    },
+    {
+      name: "math",
+      level: "inline",
+      start: (text) => /\$|\\\(/.exec(text)?.index,
+      tokenizer(text) {
+        // An amount such as $5 is no formula: no blank inside the signs, and no digit after them.
+        const found = /^\$\$([^$\n]+)\$\$/.exec(text) ?? /^\$(?![\s$])((?:[^$\n\\]|\\[^\n])*?[^\s$\\]|[^\s$\\])\$(?!\d)/.exec(text) ?? /^\\\(([^\n]+?)\\\)/.exec(text);
+        return found ? { type: "math", raw: found[0], formula: found[1] } : undefined;
+      },
+      renderer: (token) => renderMath(String(token.formula), false),
+    },
     {
       name: "citation",
       level: "inline",
@@ -45,10 +67,13 @@ const marked = new Marked({
 
 const purifyOptions = {
   ALLOWED_TAGS: (
-    "a b blockquote br button code del div em h1 h2 h3 h4 h5 h6 hr i li ol p pre span strong sub sup table tbody td th thead tr ul"
+    "a b blockquote br button code del div em h1 h2 h3 h4 h5 h6 hr i li ol p pre span strong sub sup table tbody td th thead tr ul " +
+    "math mfrac mi mn mo mover mroot mrow mspace msqrt msub msubsup msup mtable mtd mtr munder munderover"
   ).split(" "),
-  ALLOWED_ATTR: ["href", "title", "class", "start", "type", "data-cite", "data-copy", "aria-label", "tabindex", "role"],
+  ALLOWED_ATTR: ["href", "title", "class", "start", "type", "data-cite", "data-copy", "aria-label", "tabindex", "role", "display", "mathvariant", "accent", "linethickness", "width"],
   FORBID_ATTR: ["style"],
+  // No address is in these, so their values need not look like one.
+  ADD_URI_SAFE_ATTR: ["start", "type", "tabindex", "display", "mathvariant", "accent", "linethickness", "width"],
   ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#)/i,
 };
 

@@ -1,4 +1,4 @@
-// Addresses of the page: #/c/KEY/SCREEN, and #/memory, #/settings.
+// Addresses of the page: #/c/KEY/SCREEN, #/c/KEY/turn/NUMBER, #/memory and #/server.
 
 export type Screen = "chat" | "prompt" | "library" | "compaction" | "rules" | "workflow" | "settings";
 export const SCREENS: { id: Screen; label: string }[] = [
@@ -15,18 +15,24 @@ export interface Route {
   page: "home" | "conversation" | "memory" | "server";
   key: string;
   screen: Screen;
+  /** The turn to show; 0 for the end. */
+  turn: number;
 }
 
 export function parseRoute(hash: string): Route {
-  const [first = "", key = "", screen = ""] = hash.replace(/^#?\/?/, "").split("/").map(decodeURIComponent);
+  const [first = "", key = "", screen = "", turn = ""] = hash.replace(/^#?\/?/, "").split("/").map(decodeURIComponent);
   if (first === "c" && key) {
-    return { page: "conversation", key, screen: SCREENS.find((one) => one.id === screen)?.id ?? "chat" };
+    return { page: "conversation", key, screen: SCREENS.find((one) => one.id === screen)?.id ?? "chat", turn: screen === "turn" ? Number(turn) || 0 : 0 };
   }
-  return { page: first === "memory" ? "memory" : first === "server" ? "server" : "home", key: "", screen: "chat" };
+  return { page: first === "memory" ? "memory" : first === "server" ? "server" : "home", key: "", screen: "chat", turn: 0 };
 }
 
 export function conversationHash(key: string, screen: Screen = "chat"): string {
   return `#/c/${encodeURIComponent(key)}${screen === "chat" ? "" : `/${screen}`}`;
+}
+
+export function turnHash(key: string, turn: number | null): string {
+  return turn === null ? conversationHash(key) : `#/c/${encodeURIComponent(key)}/turn/${turn}`;
 }
 
 class Router {

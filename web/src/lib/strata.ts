@@ -85,7 +85,7 @@ export function causeLabel(turn: TurnStrataJson): [string, string] {
     case "artifact_updated":
       return [name || "note", "edited"];
     case "epoch_folded":
-      return [name || "notes", "moved"];
+      return [name || "notes", "to the library"];
     case "system_changed":
       return [segment === "rules" ? "rules" : "system", "changed"];
     case "tools_changed":
@@ -103,6 +103,12 @@ export function causeLabel(turn: TurnStrataJson): [string, string] {
     default:
       return [cause.replaceAll("_", " "), ""];
   }
+}
+
+/** Several turns in a row, by their numbers. */
+export interface TurnRange {
+  from: number;
+  to: number;
 }
 
 export interface PictureOptions {

@@ -3,16 +3,21 @@
 from collections.abc import Callable
 from typing import Annotated
 
+from fastapi import File, Path, Query, UploadFile
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from lamella.attach import Attachment, Image, Note
 from lamella.conversation.commands import PendingCommands
 from lamella.conversation.conversation import Conversation
+from lamella.errors import NotFoundError
 from lamella.schemas.library import CommandsJson, LibraryJson, commands_to_json, library_to_json
 from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
 from lamella.server.turns import AttachedList, parse_attachments
 
 router = make_router(prefix="/v1/conversations/{conversation}", tag="attachments")
+_MAX_FILES = 50
 _RelevanceQuestion = Annotated[
     str, Field(max_length=100_000, description="Of a folder that does not fit, what speaks of this comes first.")
 ]
@@ -62,6 +67,44 @@ async def attach(*, conversation: str, body: AttachBody, state: StateDep, caller
     )
 
 
+@router.post("/attachments/files", summary="Attach files")
+async def attach_files(
+    *,
+    conversation: str,
+    files: Annotated[list[UploadFile], File(description="Pictures and texts.", max_length=_MAX_FILES)],
+    state: StateDep,
+    caller: ChatCaller,
+) -> CommandsJson:
+    """Attach uploaded pictures and texts to the next turn, as `multipart/form-data`. Their bytes decide what they are."""
+    given = [_make_attachment(file.filename or "file", await file.read()) for file in files]
+    return await _run_command(state, caller, conversation, command=lambda chat: chat.attach(*given))
+
+
+@router.get(
+    "/images/{image}",
+    summary="A picture",
+    response_class=Response,
+    responses={200: {"content": {"image/*": {}}, "description": "The picture, as it is sent."}},
+)
+def read_image(
+    *,
+    conversation: str,
+    image: Annotated[str, Path(max_length=100)],
+    state: StateDep,
+    caller: ReadCaller,
+    turn: Annotated[
+        int | None, Query(ge=1, le=1_000_000_000, description="The turn that has it; by default the next one.")
+    ] = None,
+) -> Response:
+    """Return a picture that waits for the next turn, or of a turn that was sent, by its id."""
+    chat = state.open_conversation(caller, conversation)
+    found = chat.find_image(image, turn=turn)
+    if found is None:
+        raise NotFoundError(f"There is no picture {image!r} here.", hint="GET …/attachments lists those that wait.")
+    headers = {"Cache-Control": "private, max-age=86400, immutable", "Content-Security-Policy": "default-src 'none'"}
+    return Response(found.data, media_type=found.media_type, headers=headers)
+
+
 @router.post("/detach", summary="Detach")
 async def detach(*, conversation: str, body: OptionalNamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
     """Remove artifacts from the working set from the next turn on; an empty list means all."""
@@ -94,14 +137,25 @@ async def refresh(*, conversation: str, body: OptionalNamesBody, state: StateDep
     )
 
 
+def _make_attachment(name: str, data: bytes) -> Attachment:
+    """Return an uploaded file as an attachment: a text under its name, or a picture."""
+    name = name.replace("\\", "/").rpartition("/")[2]
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    return Image(data=data, title=name) if "\0" in text else Note(path=name, text=text)
+
+
 async def _run_command(
     state: ServerState, caller: Caller, conversation: str, *, command: Callable[[Conversation], PendingCommands]
 ) -> CommandsJson:
     """Run a command, and return the pending commands and the change to the next request."""
 
     def do(chat: Conversation) -> CommandsJson:
-        before = chat.preview()
+        now = state.engine_pool.backend.now()
+        before = chat.preview(at=now)
         pending = command(chat)
-        return commands_to_json(chat.id, pending, before=before, after=chat.preview())
+        return commands_to_json(chat.id, pending, before=before, after=chat.preview(at=now))
 
     return await state.change_conversation(caller, conversation, do, is_long=True)

@@ -19,7 +19,7 @@ from lamella.schemas.catalog import (
 from lamella.server.compat.service import CompatService
 from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep, resolve_model
-from lamella.wiring import get_model_facts
+from lamella.wiring import get_model_facts, list_priced_models
 
 router = make_router(prefix="/v1", tag="catalog")
 _CHAT_TOOLS_PATH = "/conversations/{conversation}/tools"
@@ -48,6 +48,23 @@ async def list_models(*, request: Request, state: StateDep, caller: ReadCaller) 
     named = (*state.engine_pool.list_allowed_models(), *await compat.list_upstream_models(caller))
     facts = await state.engine_pool.pool.workers.run(lambda: {name: _get_facts(state, name) for name in named})
     return models_to_json(facts, default=state.engine_pool.model)
+
+
+@router.get("/prices", summary="Models with a known price")
+async def list_prices(*, state: StateDep, _caller: ReadCaller) -> ModelListJson:
+    """List the models of the large providers with their windows and prices, whether or not this server may ask them.
+
+    `GET …/strata?model=` shows what a conversation would have cost with one of them.
+    """
+    pool = state.engine_pool
+    facts = await pool.pool.workers.run(lambda: list_known_prices(state))
+    return models_to_json(facts, default=pool.model)
+
+
+def list_known_prices(state: ServerState) -> dict[str, ModelFacts]:
+    """Return the models whose prices are known, with their facts."""
+    pool = state.engine_pool
+    return list_priced_models(pool.backend.adapters.get_pricing, services=pool.services, at=pool.backend.now())
 
 
 @router.get("/models/{model:path}", summary="A model")

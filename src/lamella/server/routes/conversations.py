@@ -306,6 +306,19 @@ async def change_conversation(
     return changed
 
 
+@router.post("/{conversation}/title", summary="Have a title written")
+async def write_title(*, conversation: str, state: StateDep, caller: ChatCaller) -> CreatedConversationJson:
+    """Ask the summary model for a title, and rename the conversation; without an answer the title stays."""
+
+    def write(chat: Conversation) -> CreatedConversationJson:
+        title = chat.suggest_title()
+        if title != chat.title:
+            chat.rename(title)
+        return CreatedConversationJson(conversation=chat.id, name=chat.name, title=chat.title)
+
+    return await state.change_conversation(caller, conversation, write, is_long=True)
+
+
 @router.delete("/{conversation}", summary="Erase a conversation")
 async def erase_conversation(*, conversation: str, state: StateDep, caller: ChatCaller) -> ErasedConversationJson:
     """Remove a conversation permanently; only a tombstone stays."""

@@ -20,7 +20,7 @@ def complete(
     q: Annotated[str, Query(max_length=500)] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
 ) -> NoteNamesJson:
-    """List the notes, folders and tags of the vault that match the word; each can be attached by its name."""
+    """List the notes, folders, tags and headings of the vault that match the word; each can be attached by its name."""
     files = state.engine_pool.open_files()
     if files is None:
         raise NotAvailableError("No vault is served here.", hint="Attach a text with its kind, path and text.")
@@ -29,6 +29,7 @@ def complete(
         names=files.complete_path(q, limit=limit),
         folders=files.complete_folder(q, limit=limit),
         tags=files.complete_tag(q.removeprefix("#"), limit=limit),
+        headings=files.complete_heading(q, limit=limit),
     )
 
 

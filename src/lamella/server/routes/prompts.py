@@ -1,5 +1,8 @@
 """Routes for prompts: sent turns, previews with their cost, the ledger, and why an artifact is in the prompt."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from secrets import token_hex
 from typing import Annotated
 
@@ -8,8 +11,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from lamella import Turn
+from lamella.attach import Attachment
 from lamella.conversation.conversation import Conversation
-from lamella.errors import NotFoundError
+from lamella.errors import LamellaError, NotFoundError
 from lamella.schemas.ledger import LedgerJson, build_ledger_rows, ledger_to_json
 from lamella.schemas.prompts import (
     BudgetJson,
@@ -26,7 +30,8 @@ from lamella.schemas.prompts import (
 from lamella.schemas.strata import StrataJson, iter_turn_strata
 from lamella.server.caching import has_etag
 from lamella.server.openapi import describe_response, json_response, make_router
-from lamella.server.state import ReadCaller, StateDep
+from lamella.server.routes.catalog import list_known_prices
+from lamella.server.state import ReadCaller, ServerState, StateDep
 from lamella.server.turns import AttachedList, parse_attachments
 from lamella.wiring import build_request_body
 
@@ -48,6 +53,9 @@ class PreviewBody(BaseModel):
     attach: AttachedList = []
     detach: _NameList = []
     drop: _NameList = []
+    pin: _NameList = []
+    unpin: _NameList = []
+    refresh: Annotated[_NameList, Field(description="Read again; one that cannot be read stays as it is.")] = []
     fold: bool = False
     model: Annotated[str | None, Field(max_length=300)] = None
     whole: Annotated[bool, Field(description="With the envelope and its messages.")] = False
@@ -98,11 +106,14 @@ def preview(*, conversation: str, body: PreviewBody, state: StateDep, caller: Re
     chat = state.open_conversation(caller, conversation)
     turn = chat.preview(
         body.text,
-        attach=parse_attachments(body.attach, state),
+        attach=[*parse_attachments(body.attach, state), *_read_again(body.refresh, state)],
         detach=body.detach,
         drop=body.drop,
+        pin=body.pin,
+        unpin=body.unpin,
         fold=body.fold,
         model=body.model,
+        at=state.engine_pool.backend.now(),
     )
     return turn_preview_to_json(chat.id, turn, with_messages=body.whole)
 
@@ -153,29 +164,72 @@ def read_strata(
     first: Annotated[int | None, Query(alias="from", ge=1, le=1_000_000_000, description="First turn.")] = None,
     last: Annotated[int | None, Query(alias="to", ge=1, le=1_000_000_000, description="Last turn.")] = None,
     messages: Annotated[bool, Query(description="Each earlier message as a piece of its own.")] = False,
+    layout: Annotated[str | None, Query(max_length=40, description="As it would have been in this layout.")] = None,
+    model: Annotated[
+        str | None, Query(max_length=200, description="As it would have been with a model of `GET /v1/prices`.")
+    ] = None,
 ) -> Response:
     """Return what was sent in each turn of the active branch, piece by piece in the order of the request.
 
-    Without a range, the last 1,000 turns are returned, and at most 1,000 of a range.
+    Without a range, the last 1,000 turns are returned, and at most 1,000 of a range. With a layout or a model, the same
+    questions are built again under these settings: nothing is sent, and nothing was reported.
     """
     chat = state.open_conversation(caller, conversation)
-    etag = f'W/"{_PROCESS_ID}-{chat.id}-{chat.version}-{first or ""}-{last or ""}-{int(messages)}"'
+    supposed = f"{layout or ''}-{model or ''}"
+    etag = f'W/"{_PROCESS_ID}-{chat.id}-{chat.version}-{first or ""}-{last or ""}-{int(messages)}-{supposed}"'
     if has_etag(request.headers, etag):
         return Response(status_code=304, headers={"ETag": etag})
     records = chat.turns()
     end = min(last or len(records), len(records))
     begin = max(1, end - _MAX_STRATA_TURNS + 1) if first is None else first
     end = min(end, begin + _MAX_STRATA_TURNS - 1)
+    compactions: dict[int, str] = {}
+    if layout is None and model is None:
+        turns, calls = chat.sent_turns(begin, end), dict(enumerate(chat.ledger(), start=1))
+        compactions = _list_compactions(chat)
+    else:
+        turns, calls = islice(_replay(chat, state, layout, model), begin - 1, max(begin - 1, end)), {}
     strata = iter_turn_strata(
-        chat.sent_turns(begin, end),
-        dict(enumerate(chat.ledger(), start=1)),
+        turns,
+        calls,
         {number: record.message.at for number, record in enumerate(records, start=1)},
+        compactions,
         folds_talk=not messages,
     )
     body = StrataJson(conversation=chat.id, head=chat.head, count=len(records), turns=list(strata))
     response = json_response(body)
     response.headers["ETag"] = etag
     return response
+
+
+def _read_again(names: Sequence[str], state: ServerState) -> Iterator[Attachment]:
+    for name in names:
+        with suppress(LamellaError):
+            yield from parse_attachments([name], state)
+
+
+def _replay(chat: Conversation, state: ServerState, layout: str | None, model: str | None) -> Iterator[Turn]:
+    """Yield the turns as they would have been; a model must be one whose price is known, since others may be files."""
+    if model is not None and model not in (*state.engine_pool.list_allowed_models(), *list_known_prices(state)):
+        raise NotFoundError(f"No price is known for {model[:100]!r}.", hint="GET /v1/prices lists the models with one.")
+    return chat.replay(layout=layout, model=model)
+
+
+def _list_compactions(chat: Conversation) -> dict[int, str]:
+    """Return the compactions between two turns of the active branch, by the number of the turn after them."""
+    numbers: dict[str, int] = {}
+    for following, record in enumerate(chat.turns(), start=2):
+        numbers[record.message.id] = following
+        if record.reply is not None:
+            numbers[record.reply.id] = following
+    found: dict[int, str] = {}
+    for marker in chat.compaction_markers():
+        number = numbers.get(marker.message)
+        if number is not None and marker.receipt is not None:
+            found[number] = marker.receipt.id
+        elif number is not None and found.get(number) in marker.voided:
+            found.pop(number)
+    return found
 
 
 def _get_turn(chat: Conversation, number: int) -> Turn:

@@ -169,3 +169,8 @@ function parseEvent(part: string): StreamEvent | null {
 export function conversationPath(key: string, rest = ""): string {
   return `/v1/conversations/${encodeURIComponent(key)}${rest}`;
 }
+
+/** The address of a picture that waits for the next turn, or that a turn was sent with. */
+export function imagePath(key: string, image: string, turn?: number): string {
+  return conversationPath(key, `/images/${encodeURIComponent(image)}${turn === undefined ? "" : `?turn=${turn}`}`);
+}

@@ -109,6 +109,11 @@ export interface AttachmentsEventJson {
   conversation: string;
 }
 
+export interface Body_attach_files_v1_conversations__conversation__attachments_files_post {
+  /** Pictures and texts. */
+  files: Array<string>;
+}
+
 /** A branch by its last message. */
 export interface BranchJson {
   branch: string;
@@ -910,6 +915,8 @@ export interface NoteNamesJson {
   folders: Array<string>;
   /** Tags that begin with the word, without `#`. */
   tags: Array<string>;
+  /** Of a word such as `note#head`: the path of the note, `#` and the heading. */
+  headings: Array<string>;
 }
 
 /** A line of the memory, with the number that requests may use for it. */
@@ -1028,6 +1035,10 @@ export interface PreviewBody {
   attach?: Array<AttachedBody | string>;
   detach?: Array<string>;
   drop?: Array<string>;
+  pin?: Array<string>;
+  unpin?: Array<string>;
+  /** Read again; one that cannot be read stays as it is. */
+  refresh?: Array<string>;
   fold?: boolean;
   model?: string | null;
   /** With the envelope and its messages. */

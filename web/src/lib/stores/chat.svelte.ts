@@ -13,7 +13,6 @@ import type {
   TurnWithRoundsJson,
   UsageJson,
 } from "../api/types";
-import { broadcast } from "./sync.svelte";
 
 export interface ToolRow {
   id: string;
@@ -242,9 +241,28 @@ export class ChatStore {
     this.loaded = true;
   }
 
-  /** Loads again what another tab may have changed. */
+  /** Loads again what another tab or program may have changed. Its turns come only if they are others. */
   async refresh(): Promise<void> {
-    if (!this.busy) await this.load();
+    if (this.busy || !this.loaded) return;
+    if (this.error) return this.load();
+    try {
+      const body = await getJson<ConversationJson>(conversationPath(this.key, "?from=1&to=0"));
+      if (this.busy) return;
+      const last = this.stored.at(-1);
+      const active = body.branches.find((one) => one.active)?.last;
+      const isSame =
+        !body.running &&
+        body.head === this.head &&
+        body.count === this.stored.length &&
+        body.branches.length === this.branches.length &&
+        (active?.message ?? "") === (last?.id ?? "") &&
+        (active?.reply?.message ?? null) === (last?.replyId ?? null);
+      if (!isSame) return await this.load();
+      this.title = body.title;
+      this.version++;
+    } catch (error) {
+      this.error = toApiError(error);
+    }
   }
 
   async send(text: string, options: { model?: string; runner?: string; attached?: string[] } = {}): Promise<void> {
@@ -299,7 +317,6 @@ export class ChatStore {
     try {
       await action();
       await this.load();
-      broadcast({ kind: "conversation", key: this.key });
     } catch (error) {
       this.error = toApiError(error);
     }
@@ -353,8 +370,6 @@ export class ChatStore {
           if (event.name === "envelope" && !announced) {
             announced = true;
             this.version++;
-            broadcast({ kind: "conversation", key: this.key });
-            broadcast({ kind: "list" });
           }
         }
       } catch (error) {
@@ -397,8 +412,6 @@ export class ChatStore {
         this.stored = this.stored.with(stored, kept);
         this.live = null;
       }
-      broadcast({ kind: "conversation", key: this.key });
-      broadcast({ kind: "list" });
     }
     this.keepBefore = null;
     this.version++;
@@ -425,4 +438,8 @@ function makeChat(key: string): ChatStore {
 
 export function findChat(key: string): ChatStore | undefined {
   return stores.get(key);
+}
+
+export function forgetChat(key: string): void {
+  stores.delete(key);
 }

@@ -1,7 +1,6 @@
 // Plans of compactions, and those in force.
 import { ApiError, conversationPath, getJson, sendJson, toApiError } from "../api/client";
 import type { PlanJson, RecallHitJson, RecallJson, ReceiptJson, ReceiptListJson, UndoResultJson } from "../api/types";
-import { broadcast } from "./sync.svelte";
 
 export interface PlanRequest {
   to?: number;
@@ -13,17 +12,21 @@ export class CompactionStore {
   receipts = $state.raw<ReceiptJson[]>([]);
   plan = $state.raw<PlanJson | null>(null);
   found = $state.raw<RecallHitJson[] | null>(null);
+  /** The turns that were chosen to be compacted. */
+  range = $state.raw<{ from: number; to: number } | null>(null);
   loaded = $state(false);
   busy = $state(false);
   error = $state.raw<ApiError | null>(null);
   private request: PlanRequest = {};
+
+  private failed: ApiError | null = null;
 
   constructor(readonly key: string) {}
 
   async load(): Promise<void> {
     await this.attempt(async () => {
       this.receipts = (await getJson<ReceiptListJson>(conversationPath(this.key, "/compactions"))).receipts;
-    });
+    }, true);
     this.loaded = true;
   }
 
@@ -40,7 +43,6 @@ export class CompactionStore {
       await sendJson<PlanJson>("POST", conversationPath(this.key, "/compactions"), { ...this.request, receipt });
       this.plan = null;
       await this.load();
-      broadcast({ kind: "conversation", key: this.key });
     });
   }
 
@@ -49,7 +51,6 @@ export class CompactionStore {
       await sendJson<UndoResultJson>("POST", conversationPath(this.key, "/compactions/undo"), { receipt });
       this.plan = null;
       await this.load();
-      broadcast({ kind: "conversation", key: this.key });
     });
   }
 
@@ -59,17 +60,19 @@ export class CompactionStore {
     });
   }
 
-  private async attempt(action: () => Promise<void>): Promise<boolean> {
-    this.busy = true;
+  private async attempt(action: () => Promise<void>, loads = false): Promise<boolean> {
+    if (!loads) this.busy = true;
     try {
       await action();
-      this.error = null;
+      // What an action reported stays until the next one, or until it is dismissed.
+      if (!loads || this.error === this.failed) this.error = null;
       return true;
     } catch (error) {
       this.error = toApiError(error);
+      if (loads) this.failed = this.error;
       return false;
     } finally {
-      this.busy = false;
+      if (!loads) this.busy = false;
     }
   }
 }

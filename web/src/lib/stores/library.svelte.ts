@@ -1,9 +1,10 @@
 // What is attached to a conversation, and what waits for its next turn.
 import { ApiError, conversationPath, getJson, sendJson, toApiError } from "../api/client";
 import type { ArtifactJson, AttachedBody, CommandsJson, ExpiredCacheJson, LibraryJson, PendingCommandsJson, TurnPreviewJson } from "../api/types";
-import { broadcast } from "./sync.svelte";
 
 const NOTHING: PendingCommandsJson = { attach: [], detach: [], drop: [], pin: [], unpin: [], rules: [], ended_rules: [] };
+/** What a preview can try. */
+export type LibraryEffect = "attach" | LibraryCommand;
 export type LibraryCommand = "detach" | "drop" | "pin" | "unpin" | "refresh";
 
 export class LibraryStore {
@@ -15,6 +16,7 @@ export class LibraryStore {
   loaded = $state(false);
   busy = $state(0);
   error = $state.raw<ApiError | null>(null);
+  private failed: ApiError | null = null;
   private previews: AbortController | null = null;
   private newest: Promise<void> = Promise.resolve();
   private changing: Promise<unknown> = Promise.resolve();
@@ -27,9 +29,10 @@ export class LibraryStore {
       this.artifacts = body.artifacts;
       this.waiting = body.waiting;
       this.expired = body.cold;
-      this.error = null;
+      // What an action reported stays until the next one, or until it is dismissed.
+      if (this.error === this.failed) this.error = null;
     } catch (error) {
-      this.error = toApiError(error);
+      this.error = this.failed = toApiError(error);
     }
     this.loaded = true;
   }
@@ -38,13 +41,20 @@ export class LibraryStore {
     return this.change("/attachments", { attach: things });
   }
 
+  /** Uploads pictures and texts; they go with the next message. */
+  async upload(files: File[]): Promise<boolean> {
+    const form = new FormData();
+    for (const file of files) form.append("files", file, file.name || "pasted picture");
+    return this.change("/attachments/files", form);
+  }
+
   async run(command: LibraryCommand, names: string[]): Promise<boolean> {
     return this.change(`/${command}`, { names });
   }
 
   /** Returns what a command would do to the next request, without doing it. */
-  async tryCommand(command: "detach" | "drop", names: string[]): Promise<TurnPreviewJson> {
-    return sendJson<TurnPreviewJson>("POST", conversationPath(this.key, "/preview"), { text: "", [command]: names });
+  async tryCommand(command: LibraryEffect, names: (string | AttachedBody)[], signal?: AbortSignal): Promise<TurnPreviewJson> {
+    return sendJson<TurnPreviewJson>("POST", conversationPath(this.key, "/preview"), { text: "", [command]: names }, signal);
   }
 
   /** Waits until everything that was attached or removed is stored. */
@@ -65,7 +75,6 @@ export class LibraryStore {
       this.waiting = result.waiting;
       this.said = result.said;
       this.error = null;
-      broadcast({ kind: "conversation", key: this.key });
       await this.load();
       return true;
     } catch (error) {
@@ -76,8 +85,7 @@ export class LibraryStore {
     }
   }
 
-  /** Estimates the next request with this text. A newer call cancels an older one. */
-  /** Resolves once the price of the newest text is known, also if that is not this one. */
+  /** Estimates the next request with this text; a newer call cancels an older one. Resolves once the price of the newest text is known, also if that is not this one. */
   estimate(text: string): Promise<void> {
     this.newest = this.readPreview(text);
     return this.newest;

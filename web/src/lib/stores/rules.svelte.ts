@@ -1,13 +1,14 @@
 // Lasting instructions of the user, and facts that are remembered beyond a conversation.
 import { ApiError, conversationPath, getJson, sendJson, toApiError } from "../api/client";
 import type { AddedFactJson, AddedRuleJson, ConversationMemoryJson, MemoryJson, NumberedFactJson, RemovedRuleJson, RuleJson, RuleListJson } from "../api/types";
-import { broadcast } from "./sync.svelte";
 
 export class RulesStore {
   rules = $state.raw<RuleJson[]>([]);
   memory = $state("");
   loaded = $state(false);
   error = $state.raw<ApiError | null>(null);
+
+  private failed: ApiError | null = null;
 
   constructor(readonly key: string) {}
 
@@ -19,14 +20,13 @@ export class RulesStore {
       ]);
       this.rules = rules.rules;
       this.memory = memory.text;
-    });
+    }, true);
     this.loaded = true;
   }
 
   async add(text: string): Promise<boolean> {
     return this.attempt(async () => {
       this.rules = (await sendJson<AddedRuleJson>("POST", conversationPath(this.key, "/rules"), { text })).rules;
-      broadcast({ kind: "conversation", key: this.key });
     });
   }
 
@@ -34,17 +34,18 @@ export class RulesStore {
     return this.attempt(async () => {
       await sendJson<RemovedRuleJson>("DELETE", conversationPath(this.key, `/rules/${encodeURIComponent(rule)}`));
       await this.load();
-      broadcast({ kind: "conversation", key: this.key });
     });
   }
 
-  private async attempt(action: () => Promise<void>): Promise<boolean> {
+  private async attempt(action: () => Promise<void>, loads = false): Promise<boolean> {
     try {
       await action();
-      this.error = null;
+      // What an action reported stays until the next one, or until it is dismissed.
+      if (!loads || this.error === this.failed) this.error = null;
       return true;
     } catch (error) {
       this.error = toApiError(error);
+      if (loads) this.failed = this.error;
       return false;
     }
   }

@@ -8,13 +8,17 @@ export class SettingsStore {
   loaded = $state(false);
   error = $state.raw<ApiError | null>(null);
 
+  private failed: ApiError | null = null;
+
   constructor(readonly key: string) {}
 
   async load(): Promise<void> {
     try {
       this.take(await getJson<ConversationSettingsJson>(conversationPath(this.key, "/settings")));
+      // What a change reported stays until the next one, or until it is dismissed.
+      if (this.error === this.failed) this.error = null;
     } catch (error) {
-      this.error = toApiError(error);
+      this.error = this.failed = toApiError(error);
     }
     this.loaded = true;
   }
@@ -22,6 +26,7 @@ export class SettingsStore {
   async set(settings: Record<string, JsonValue>): Promise<boolean> {
     try {
       this.take(await sendJson<ConversationSettingsJson>("PATCH", conversationPath(this.key, "/settings"), { settings }));
+      this.error = null;
       return true;
     } catch (error) {
       this.error = toApiError(error);
@@ -32,7 +37,6 @@ export class SettingsStore {
   private take(body: ConversationSettingsJson): void {
     this.values = body.in_force;
     this.own = Object.fromEntries(Object.entries(body.settings).filter(([, value]) => value !== null));
-    this.error = null;
   }
 }
 

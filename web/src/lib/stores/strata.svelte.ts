@@ -2,17 +2,47 @@
 import { ApiError, conversationPath, getJson, toApiError } from "../api/client";
 import type { PromptExplanationJson, SentTurnJson, StrataJson, TurnStrataJson } from "../api/types";
 
+export interface Supposition {
+  layout: string;
+  model: string;
+}
+
 export class StrataStore {
   turns = $state.raw<TurnStrataJson[]>([]);
   loaded = $state(false);
   error = $state.raw<ApiError | null>(null);
   selected = $state<number | null>(null);
+  /** The same questions in another layout or with other prices, and which. */
+  supposed = $state.raw<TurnStrataJson[] | null>(null);
+  supposition = $state.raw<Supposition>({ layout: "", model: "" });
   private requests = 0;
 
   constructor(readonly key: string) {}
 
+  /** What is shown: the requests as they were sent, or as they would have been. */
+  get shown(): TurnStrataJson[] {
+    return this.supposed ?? this.turns;
+  }
+
   get current(): TurnStrataJson | undefined {
-    return this.turns.find((one) => one.turn === this.selected) ?? this.turns.at(-1);
+    return this.shown.find((one) => one.turn === this.selected) ?? this.shown.at(-1);
+  }
+
+  /** Shows the requests as they would have been; with nothing given, as they were sent. */
+  async suppose(supposition: Supposition): Promise<void> {
+    this.supposition = supposition;
+    if (!supposition.layout && !supposition.model) {
+      this.supposed = null;
+      return;
+    }
+    const query = new URLSearchParams(Object.entries(supposition).filter(([, value]) => value));
+    try {
+      const body = await getJson<StrataJson>(conversationPath(this.key, `/strata?${query}`));
+      if (this.supposition === supposition) this.supposed = body.turns;
+      this.error = null;
+    } catch (error) {
+      this.error = toApiError(error);
+    }
   }
 
   /** Loads the turns that are not known yet: all of them, or those from a turn on. */
@@ -33,6 +63,7 @@ export class StrataStore {
       this.turns = continues ? [...this.turns.slice(0, -1), ...body.turns] : body.turns;
       if (follows || !this.turns.some((one) => one.turn === this.selected)) this.selected = this.turns.at(-1)?.turn ?? null;
       this.error = null;
+      if (this.supposed) await this.suppose(this.supposition);
     } catch (error) {
       if (number === this.requests) this.error = toApiError(error);
     }

@@ -1,7 +1,6 @@
 // Work in stages: where it stands, and what was written down.
 import { ApiError, conversationPath, getJson, sendJson, toApiError } from "../api/client";
 import type { JsonValue, ProgressJson, StageDataJson, WorkJson, WorkflowJson, WorkflowListJson } from "../api/types";
-import { broadcast } from "./sync.svelte";
 
 export class WorkflowStore {
   progress = $state.raw<StageDataJson | null>(null);
@@ -11,6 +10,8 @@ export class WorkflowStore {
   busy = $state(false);
   error = $state.raw<ApiError | null>(null);
 
+  private failed: ApiError | null = null;
+
   constructor(readonly key: string) {}
 
   async load(): Promise<void> {
@@ -18,7 +19,7 @@ export class WorkflowStore {
       const { workflow } = await getJson<ProgressJson>(conversationPath(this.key, "/workflow"));
       this.progress = workflow ? await getJson<StageDataJson>(conversationPath(this.key, "/workflow/data")) : null;
       if (!workflow) this.workflows = (await getJson<WorkflowListJson>("/v1/workflows")).workflows;
-    });
+    }, true);
     this.loaded = true;
   }
 
@@ -52,19 +53,20 @@ export class WorkflowStore {
     await this.attempt(async () => {
       await sendJson(method, conversationPath(this.key, `/workflow${path}`), body);
       await this.load();
-      broadcast({ kind: "conversation", key: this.key });
     });
   }
 
-  private async attempt(action: () => Promise<void>): Promise<void> {
-    this.busy = true;
+  private async attempt(action: () => Promise<void>, loads = false): Promise<void> {
+    if (!loads) this.busy = true;
     try {
       await action();
-      this.error = null;
+      // What an action reported stays until the next one, or until it is dismissed.
+      if (!loads || this.error === this.failed) this.error = null;
     } catch (error) {
       this.error = toApiError(error);
+      if (loads) this.failed = this.error;
     } finally {
-      this.busy = false;
+      if (!loads) this.busy = false;
     }
   }
 }
