@@ -45,7 +45,7 @@ export function shortName(piece: PieceJson): string {
   if (piece.kind === "user") return piece.layer === "L5_USER" ? "question" : "talk";
   if (piece.kind === "reply") return "talk";
   if (piece.layer === "L1_SYSTEM") return piece.id === "base" ? "system" : piece.id;
-  const name = piece.id.slice(piece.id.lastIndexOf("/") + 1);
+  const name = piece.id.slice(piece.id.lastIndexOf("/") + 1).replace(/\.md$/, "");
   return piece.id.startsWith("sha256:") ? "picture" : name;
 }
 

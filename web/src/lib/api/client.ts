@@ -30,10 +30,15 @@ export function toApiError(error: unknown): ApiError {
 const deleted = new Set<string>();
 const underWay = new Map<AbortController, string>();
 
-/** Deletes what is at a path. Requests below it are dropped: whoever waits for them goes with it. */
-export async function deletePath(path: string): Promise<void> {
+/** Drops the requests for what is deleted at a path: whoever waits for them goes with it. */
+export function markDeleted(path: string): void {
   deleted.add(path);
   for (const [controller, other] of underWay) if (isDeleted(other)) controller.abort();
+}
+
+/** Deletes what is at a path. */
+export async function deletePath(path: string): Promise<void> {
+  markDeleted(path);
   try {
     await fetchOrThrow("DELETE", path, undefined);
   } catch (error) {

@@ -1,5 +1,5 @@
 // The list of conversations, and the search in what was said.
-import { ApiError, conversationPath, deletePath, getJson, sendJson, toApiError } from "../api/client";
+import { ApiError, conversationPath, deletePath, getJson, markDeleted, sendJson, toApiError } from "../api/client";
 import type { ChangedConversationsJson, ConversationListJson, ConversationSummaryJson, CreatedConversationJson, MessageHitJson, MessageHitListJson } from "../api/types";
 
 class ConversationsStore {
@@ -74,6 +74,7 @@ class ConversationsStore {
 
   /** Takes a chat out of the list that is gone by now. */
   forget(key: string): void {
+    markDeleted(conversationPath(key));
     this.list = this.list.filter((one) => one.conversation !== key);
   }
 
@@ -91,6 +92,7 @@ class ConversationsStore {
   async changeAll(action: "archive" | "unarchive" | "erase", keys: string[]): Promise<void> {
     try {
       const body = await sendJson<ChangedConversationsJson>("POST", "/v1/conversations/bulk", { action, conversations: keys });
+      if (action === "erase") for (const key of body.done) this.forget(key);
       const failed = body.failed[0];
       this.error = failed ? new ApiError(0, failed.error.code, failed.error.message, failed.error.hint ?? "") : null;
       const problem = this.error;
