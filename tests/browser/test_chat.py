@@ -409,7 +409,7 @@ def test_formulas_are_drawn(start: StartServer, tabs: Tabs) -> None:
 def test_prepared_conversation_has_a_break_and_a_question_to_press(
     start: StartServer, tabs: Tabs, *, phone: bool
 ) -> None:
-    provider = SteppedProvider("In ", "April.")
+    provider = SteppedProvider("At ", "seven.")
     provider.allow(0)
     server = start(provider)
     page = tabs.open(server.url, phone=phone)
@@ -423,13 +423,13 @@ def test_prepared_conversation_has_a_break_and_a_question_to_press(
     picture = page.get_by_role("slider", name="Turn")
     expect(picture).to_have_attribute("aria-valuemax", "4")
     expect(page.locator(".slider .break")).to_have_count(1)
-    page.get_by_role("button", name="When do we sow carrots?").click()
+    page.get_by_role("button", name="At what time do we water now?").click()
     # The layer of the question is there before the first word of the answer.
     expect(picture).to_have_attribute("aria-valuemax", "5")
     expect(picture).to_have_attribute("aria-valuetext", re.compile("Turn 5: .* It extends the request before"))
     expect(page.get_by_text("The answer is on its way")).to_be_attached()
     provider.allow(2)
-    expect(page.locator(".answer").last).to_contain_text("In April.")
+    expect(page.locator(".answer").last).to_contain_text("At seven.")
     tabs.check_width(page)
 
 
@@ -438,7 +438,7 @@ def test_embedded_model_answers_in_the_prepared_conversation(tabs: Tabs) -> None
         key = server.client.post("/v1/conversations/welcome").json()["conversation"]
         server.client.patch(f"/v1/conversations/{key}/settings", json={"settings": {"temperature": 0}})
         page = tabs.open(f"{server.url}/#/c/{key}")
-        page.get_by_role("button", name="When do we sow carrots?").click()
+        page.get_by_role("button", name="At what time do we water now?").click()
         expect(page.get_by_role("slider", name="Turn")).to_have_attribute("aria-valuemax", "5")
         expect(page.get_by_role("button", name="Copy the answer")).to_have_count(5)
         said = server.client.get(f"/v1/conversations/{key}").json()["turns"][-1]["reply"]["text"]

@@ -279,7 +279,7 @@ def get_model_facts(
 
 
 def list_priced_models(
-    get_pricing: "Callable[[str], Pricing]", *, services: ServiceContainer, at: datetime | None = None
+    get_pricing: Callable[[str], "Pricing"], *, services: ServiceContainer, at: datetime | None = None
 ) -> dict[str, ModelFacts]:
     """Return the models of the large providers whose prices are known, by the names under which they are asked."""
     from lamella.providers.models import MODEL_PROFILES
