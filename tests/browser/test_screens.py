@@ -215,10 +215,11 @@ def test_compaction_is_planned_committed_and_undone(start: StartServer, tabs: Ta
     expect(page.get_by_text("This chat was not compacted")).to_be_visible()
 
 
-def test_rule_is_added_and_ended(server: RunningServer, tabs: Tabs) -> None:
-    key = server.begin("rules")
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_rule_is_added_and_ended(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
+    key = server.begin(f"rules-{phone}")
     server.ask(key, "Always answer in French. Which bed is the largest?")
-    page = tabs.open(f"{server.url}/#/c/{key}/rules")
+    page = tabs.open(f"{server.url}/#/c/{key}/rules", phone=phone)
     expect(page.get_by_text("Always answer in French.", exact=True)).to_be_visible()
     expect(page.get_by_text("found since turn 1")).to_be_visible()
     page.get_by_label("A rule").fill("Name the bed first.")
@@ -229,8 +230,9 @@ def test_rule_is_added_and_ended(server: RunningServer, tabs: Tabs) -> None:
     tabs.check_width(page)
 
 
-def test_fact_is_remembered_edited_and_forgotten(server: RunningServer, tabs: Tabs) -> None:
-    page = tabs.open(f"{server.url}/#/memory")
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_fact_is_remembered_edited_and_forgotten(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
+    page = tabs.open(f"{server.url}/#/memory", phone=phone)
     page.get_by_label("A fact").fill("Grows beans.")
     page.get_by_role("button", name="Remember").click()
     page.get_by_role("button", name="Edit: Grows beans.").click()
@@ -238,11 +240,13 @@ def test_fact_is_remembered_edited_and_forgotten(server: RunningServer, tabs: Ta
     page.get_by_role("button", name="Save").click()
     page.get_by_role("button", name="Forget: Grows runner beans.").click()
     expect(page.get_by_role("heading", name="Nothing is remembered")).to_be_visible()
+    tabs.check_width(page)
 
 
-def test_workflow_goes_through_a_stage_and_back(server: RunningServer, tabs: Tabs) -> None:
-    key = server.begin("staged")
-    page = tabs.open(f"{server.url}/#/c/{key}/workflow")
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_workflow_goes_through_a_stage_and_back(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
+    key = server.begin(f"staged-{phone}")
+    page = tabs.open(f"{server.url}/#/c/{key}/workflow", phone=phone)
     workflows = server.client.get("/v1/workflows").json()["workflows"]
     (first,) = [one for one in workflows if one["name"] == "rfc"]
     page.get_by_role("button", name=f"Begin {first['title']}").click()
@@ -261,12 +265,14 @@ def test_workflow_goes_through_a_stage_and_back(server: RunningServer, tabs: Tab
     page.get_by_role("list", name="Stages").get_by_role("button", name=stage["label"]).click()
     page.get_by_role("button", name="Go back to this stage").click()
     expect(page.get_by_role("list", name="Stages").locator("[aria-current=step]")).to_contain_text(stage["label"])
+    tabs.check_width(page)
 
 
-def test_setting_of_a_chat_is_changed_and_reset(server: RunningServer, tabs: Tabs) -> None:
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_setting_of_a_chat_is_changed_and_reset(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
     tabs.expected.append("400")
-    key = server.begin("settings")
-    page = tabs.open(f"{server.url}/#/c/{key}/settings")
+    key = server.begin(f"settings-{phone}")
+    page = tabs.open(f"{server.url}/#/c/{key}/settings", phone=phone)
     page.get_by_role("button", name="Change layout").click()
     page.get_by_label("layout", exact=True).fill("nowhere")
     page.get_by_role("button", name="Save").click()
@@ -280,8 +286,9 @@ def test_setting_of_a_chat_is_changed_and_reset(server: RunningServer, tabs: Tab
     tabs.check_width(page)
 
 
-def test_place_is_trusted_and_taken_back(server: RunningServer, tabs: Tabs) -> None:
-    page = tabs.open(f"{server.url}/#/server")
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_place_is_trusted_and_taken_back(server: RunningServer, tabs: Tabs, *, phone: bool) -> None:
+    page = tabs.open(f"{server.url}/#/server", phone=phone)
     page.get_by_label("Setting that names it").fill("model")
     page.get_by_label("Place").fill("openai:gpt-5.5")
     page.get_by_role("button", name="Say yes").click()

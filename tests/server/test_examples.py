@@ -35,7 +35,7 @@ def list_operations(description: dict[str, Any]) -> Iterator[Operation]:
 
 def list_contents(operation: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """What is taken and given in JSON, errors included."""
-    if "requestBody" in operation:
+    if "application/json" in operation.get("requestBody", {}).get("content", {}):
         yield "request", operation["requestBody"]["content"]["application/json"]
     for status, response in operation["responses"].items():
         yield from [(status, one) for kind, one in response.get("content", {}).items() if kind == "application/json"]
