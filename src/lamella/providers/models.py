@@ -55,6 +55,19 @@ class BuiltInModels:
         return get_cache_profile(_get_profile(model))
 
 
+# The families whose models have the same names everywhere, with the provider that each is asked from.
+_WELL_KNOWN_FAMILIES = {"claude": "anthropic", "gpt": "openai", "gemini": "gemini"}
+
+
+def list_well_known_models() -> list[str]:
+    """Return the names of models of the large providers. A prefix that stands for a whole family is the name of none."""
+    return [
+        f"{_WELL_KNOWN_FAMILIES[family]}:{prefix}"
+        for prefix, _ in MODEL_PROFILES
+        if (family := prefix.partition("-")[0]) in _WELL_KNOWN_FAMILIES and family != prefix
+    ]
+
+
 # Cached because every conversation looks up its model, and most conversations use the same few models.
 @lru_cache(maxsize=256)
 def _get_profile(model: str | None) -> ModelProfile:

@@ -258,10 +258,6 @@ def model_not_ready_error(
     return None
 
 
-# The families of models whose names are the same everywhere.
-_PROVIDERS_BY_FAMILY = {"claude": "anthropic", "gpt": "openai", "gemini": "gemini"}
-
-
 def get_model_facts(
     model: str, pricing: "Pricing", *, services: ServiceContainer, at: datetime | None = None
 ) -> ModelFacts:
@@ -282,15 +278,11 @@ def list_priced_models(
     get_pricing: Callable[[str], "Pricing"], *, services: ServiceContainer, at: datetime | None = None
 ) -> dict[str, ModelFacts]:
     """Return the models of the large providers whose prices are known, by the names under which they are asked."""
-    from lamella.providers.models import MODEL_PROFILES
+    from lamella.providers.models import list_well_known_models
 
-    # A prefix without a version stands for whole families, and is the name of no model.
-    names = [
-        f"{_PROVIDERS_BY_FAMILY[family]}:{prefix}"
-        for prefix, _ in MODEL_PROFILES
-        if (family := prefix.partition("-")[0]) in _PROVIDERS_BY_FAMILY and family != prefix
-    ]
-    facts = {name: get_model_facts(name, get_pricing(name), services=services, at=at) for name in names}
+    facts = {
+        name: get_model_facts(name, get_pricing(name), services=services, at=at) for name in list_well_known_models()
+    }
     return {name: one for name, one in facts.items() if one.prices is not None}
 
 

@@ -101,7 +101,7 @@ def read_image(
     found = chat.find_image(image, turn=turn)
     if found is None:
         raise NotFoundError(f"There is no picture {image!r} here.", hint="GET …/attachments lists those that wait.")
-    headers = {"Cache-Control": "private, max-age=86400, immutable", "Content-Security-Policy": "default-src 'none'"}
+    headers = {"Cache-Control": "private,max-age=86400,immutable", "Content-Security-Policy": "default-src 'none'"}
     return Response(found.data, media_type=found.media_type, headers=headers)
 
 
