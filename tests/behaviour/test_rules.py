@@ -228,3 +228,17 @@ def test_custom_cues_detect_directives() -> None:
         conversation.compact(0.01)
         assert f"[1] {directive}\n" in say(conversation, "Well?")
         assert [rule.text for rule in conversation.rules()] == [directive]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("history", ["full", "window", "strip"])
+def test_directive_is_never_sent_without_its_withdrawal(history: str, layout: str) -> None:
+    directive, withdrawal = "Always use tables for numbers.", "Actually, tables are not necessary any more."
+    chat = Conversation(window=6_000, reserve=200, layout=layout, history=history, history_turns=3)
+    say(chat, f"{directive} {LONG[:300]}", LONG[:600])
+    say(chat, f"Well. {LONG[:300]}", LONG[:600])
+    chat.compact(0.01)
+    say(chat, f"{withdrawal} {LONG[:300]}")
+    for number in range(8):
+        sent = say(chat, f"Point {number}.")
+        assert directive not in sent or withdrawal in sent

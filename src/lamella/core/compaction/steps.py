@@ -611,11 +611,15 @@ def removal_step(
     text: str | None = None,
     content: str = "",
 ) -> CompactionStep | None:
-    """Return the step that removes whole turns, and keeps the directives of their questions in the digest."""
+    """Return the step that removes whole turns, and keeps the directives of their questions in the digest.
+
+    A history mode that hides old turns may hide the message that takes a directive back, so nothing is kept then.
+    """
     removed = [message.id for turn in turns for message in (turn.question, *turn.replies)]
     if not removed:
         return None
-    kept = draft.directives.excerpts_of_turns(turns)
+    shows_all = draft.turn.turn_settings.history is HistoryMode.FULL
+    kept = draft.directives.excerpts_of_turns(turns) if shows_all else {}
     outlines = tuple([kept.get(message_id, "") for message_id in removed]) if kept else ()
     return CompactionStep(name=name, removed=tuple(removed), outlines=outlines, text=text, content=content)
 
