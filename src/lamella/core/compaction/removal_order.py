@@ -17,7 +17,7 @@ from lamella.core.text.word_lists import WordLists
 # Longer messages leave first, the longest of them first.
 LONG_MESSAGE_TOKENS = 120
 # A shorter message does not score higher than one with this many tokens.
-_MIN_SCORED_TOKENS = 35
+_MIN_SCORED_TOKENS = 50
 _MIN_INFORMATION = 0.1
 _SCORE_DIGITS = 9
 
