@@ -27,6 +27,7 @@ from bench.replay import AT_TURNS, measure_replay, replay_slope
 from bench.retrieval import bench_retrieval
 from bench.sending import measure_overhead
 from bench.serving import bench_server
+from bench.shared import bench_shared
 from bench.start import measure_starts
 from bench.stores import ENDLESS, TIGHT, Kept, measure_raw_commits, measure_store
 from bench.stores import TURNS as STORED_TURNS
@@ -221,6 +222,7 @@ MEASURES: dict[str, Callable[[Verdicts], None]] = {
     "compaction": bench_compaction,
     "recall": bench_recall,
     "layouts": bench_layouts,
+    "shared": bench_shared,
     "evidence": bench_evidence,
     "live": bench_live,
     "retrieval": bench_retrieval,

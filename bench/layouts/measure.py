@@ -16,6 +16,9 @@ _MODELS = {MARKS.name: "bench-marks", STEPS.name: "bench-steps", DEAR.name: "ben
 # Of the naive layout, or so many times what an expiring cache could serve at best: the larger of the two.
 _BOUNDS = {"note chat": (0.56, 1.35), "long chat": (0.63, 1.6), "code chat": (0.54, 1.8)}
 _DEAR_BOUND = 0.92
+# With default settings, told in each turn what is attached; then where reading costs half.
+_DEFAULT_BOUNDS = {"note chat": 0.53, "long chat": 0.63, "code chat": 0.63}
+_DEFAULT_DEAR_BOUND = 0.93
 _LESS = 0.8
 _OTHERS = ("append", "diffs", "in_place", "library")
 
@@ -54,6 +57,9 @@ def measure_kind(kind: str, *, odd: bool = True) -> Sums:
         sums.add("limit, linger 2", MARKS, find_limit(_keep_in_working_set(workload.steps, 2), workload.system, MARKS))
         lingers = play(workload, facts=facts, model="bench-marks", layout="auto", linger=2)
         _bill(sums, "auto, linger 2", (sent for sent, _ in lingers), (MARKS,))
+        for rates in (MARKS, DEAR):
+            played = play(workload, facts=facts, model=_MODELS[rates.name], layout="auto", linger=None)
+            _bill(sums, "auto, defaults", (sent for sent, _ in played), (rates,))
     return sums
 
 
@@ -165,6 +171,14 @@ def _judge(verdicts: Verdicts, kind: str, sums: Sums) -> None:
         best = min(sums.ratio(other, rates) for other in (*_OTHERS, "glue"))
         verdicts.at_most(f"layouts, {kind}, {rates.name}: auto over the best of the others", auto / best, _LESS)
     verdicts.at_most(f"layouts, {kind}, {DEAR.name}: auto over gluing", sums.ratio("auto", DEAR), _DEAR_BOUND)
+    verdicts.at_most(
+        f"layouts, {kind}: default settings over gluing", sums.ratio("auto, defaults", MARKS), _DEFAULT_BOUNDS[kind]
+    )
+    verdicts.at_most(
+        f"layouts, {kind}, {DEAR.name}: default settings over gluing",
+        sums.ratio("auto, defaults", DEAR),
+        _DEFAULT_DEAR_BOUND,
+    )
     auto = sums.ratio("auto", MARKS)
     more = 0.08 if kind == "long chat" else 0.04
     lingers = sums.ratio("auto, linger 2", MARKS)

@@ -139,28 +139,35 @@ def _work(rounds: Sequence[Round]) -> Iterator[Block]:
         yield Block(one.output)
 
 
-def play(workload: Workload, *, facts: str, model: str, layout: str, linger: int = 0) -> Iterator[tuple[Sent, Turn]]:
-    """The requests of a conversation that Lamella makes, told what is attached and what is detached."""
+def play(
+    workload: Workload, *, facts: str, model: str, layout: str, linger: int | None = 0
+) -> Iterator[tuple[Sent, Turn]]:
+    """The requests of a conversation that Lamella makes, told what is attached and what is detached.
+
+    With ``linger`` other than 0 it is told in each turn what is attached; None is the default of the setting.
+    """
+    lists_all = linger != 0
+    retention: dict[str, Any] = {} if linger is None else {"linger": linger}
     chat = Conversation(
         system=workload.system,
         model=f"anthropic:{model}",
         model_facts=facts,
         window=workload.window,
         keep_ledger=False,
-        attachments="turn" if linger else "sticky",
+        attachments="turn" if lists_all else "sticky",
         layout=layout,
-        linger=linger,
+        **retention,
     )
     tools = [Tool(name=name) for name in sorted({one.name for step in workload.steps for one in step.rounds})]
     at, known = 0.0, dict[str, str]()
     for number, step in enumerate(workload.steps):
         at += step.pause
-        new = step.held if linger else {p: t for p, t in step.held.items() if known.get(p) != t}
+        new = step.held if lists_all else {p: t for p, t in step.held.items() if known.get(p) != t}
         turn = chat.ask(
             step.text,
             attach=[Note(path=path, text=text) for path, text in new.items()],
             results=[ToolResult(name="look_up", arguments={"turn": number}, output=step.output)] if step.output else [],
-            detach=[] if linger else step.detach,
+            detach=[] if lists_all else step.detach,
             tools=tools if tools and not number else None,
             at=START + timedelta(seconds=at),
         )

@@ -21,6 +21,7 @@ from lamella.memory import MemoryFileStore
 from lamella.runners.code_questions import TASKS_WITH_REQUEST
 from lamella.schemas.answers import OpenedChatJson, ToolResultJson
 from lamella.schemas.compaction import RecallEverywhereJson
+from lamella.schemas.ledger import SharedPrefixListJson
 from lamella.schemas.prompts import TurnPromptJson
 from lamella.server.openapi import build_body_schemas
 from lamella.testing import ScriptedProvider
@@ -136,7 +137,7 @@ DOCUMENTED = {
 }
 BODIES = find_body_types()
 # Bodies that the tables of commands and routes do not name: lines of a chat, and the output of some options.
-OTHER_BODIES = (OpenedChatJson, ToolResultJson, RecallEverywhereJson, TurnPromptJson)
+OTHER_BODIES = (OpenedChatJson, ToolResultJson, RecallEverywhereJson, SharedPrefixListJson, TurnPromptJson)
 CHAT_LINES: dict[str, type[Struct]] = {
     "opened": OpenedChatJson,
     "delta": BODIES["DeltaEventJson"],
@@ -263,6 +264,7 @@ def test_options_print_the_bodies_that_the_reference_names(given: dict[str, str]
     everywhere = read(run("recall", "--all", "needle", "--json"))
     assert everywhere["hits"]
     check_output(RecallEverywhereJson, everywhere)
+    check_output(SharedPrefixListJson, read(run("ledger", "--prefixes", "--json")))
     check_output(TurnPromptJson, read(spawn("ask", "And now?", "--chat", "demo", "--preview", "--json")))
     check_output(BODIES["ForkedConversationJson"], read(run("chats", "fork", "demo", given["MESSAGE"], "--json")))
     check_output(

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from tests.journeys.running import refusal, run, spawn
 from tests.unit.raw_events import write_raw
 
 import lamella
-from lamella import Note
+from lamella import Note, Tool, ToolOutput
+from lamella.conversation.turn import ModelAnswer
 from lamella.core.log.events.kinds import EventKind
 from lamella.core.log.turn import MessageAuthor, message_id
-from lamella.core.messages import CacheDiagnosis, Usage
+from lamella.core.messages import CacheDiagnosis, ModelReply, StopReason, ToolCall, Usage
 from lamella.core.prompt.prompt import RENDERER_VERSION
 from lamella.errors import ProviderOverloadedError
 from lamella.providers.scripted import ScriptedProvider, ScriptedReply
@@ -260,3 +262,47 @@ def test_layout_plan_is_shown_with_its_turn(url: str) -> None:
     assert [turn["placement"]["why"] for turn in turns] == plans
     send(url, "three", layout="in_place")
     assert json.loads(run("ledger", "demo", "--store", url, "--json").out)["turns"][-1]["placement"] is None
+
+
+def test_shared_system_prompts_are_listed_with_their_gaps_and_cache_lifetime(url: str) -> None:
+    start = datetime.now(UTC) - timedelta(hours=9)
+    with lamella.open(url) as engine:
+        for number, minutes in enumerate((0, 1, 21, 261)):
+            chat = engine.chat(f"chat {number}", system="Answer briefly. " * 1_000, model=MODEL, layout="auto")
+            chat.ask("Hello", at=start + timedelta(minutes=minutes))
+    listed = run("ledger", "--prefixes", "--store", url)
+    assert (listed.exit, listed.err) == (0, "")
+    head, gaps, cached = listed.out.splitlines()
+    assert re.fullmatch(
+        r"[0-9a-f]{8}  anthropic:claude-opus-5-5, [\d,]+ tokens, last used \d{4}-\d\d-\d\d \d\d:\d\d", head
+    )
+    assert gaps.split(maxsplit=1) == ["gaps", "1 within 5 min · 1 within 60 min · 1 longer"]
+    assert cached.split() == ["cached", "for", "60", "min"]
+
+
+def test_ledger_without_a_conversation_says_what_to_name(url: str) -> None:
+    ran = run("ledger", "--store", url)
+    assert ran.exit != 0
+    assert "hint: Name one, or add --prefixes" in ran.err
+
+
+def test_cut_of_tool_results_is_listed_with_its_reason_and_what_it_saves(url: str) -> None:
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo", model=MODEL, layout="auto", window=10**6)
+        at = datetime(2026, 11, 1, tzinfo=UTC)
+        tools = [Tool(name="read_file"), chat.recall_tool]
+        chat.ask("Do it.", tools=tools, at=at)
+        for number in range(4):
+            call = ToolCall(id=f"c{number}", name="read_file", arguments=json.dumps({"path": f"{number}.py"}))
+            chat.reply(ModelAnswer(reply=ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(call,))), at=at)
+            chat.submit_tool_outputs([ToolOutput(call=call.id, output=f"{number} line\n" * 1_500)], at=at)
+        chat.reply("Done.", at=at)
+        turn = chat.ask("And now?", at=at + timedelta(hours=2))
+        assert turn.compaction is not None
+    cut = next(line for line in show(url) if line.strip().startswith("cut"))
+    saved = turn.compaction.tokens_before - turn.compaction.tokens_after
+    assert cut.split(maxsplit=1)[1].startswith("3 tool results cleared: unused, and clearing costs nothing now")
+    assert f"({saved:,} tokens leave)" in cut
+    body = json.loads(run("ledger", "demo", "--store", url, "--json").out)
+    (listed,) = body["turns"][1]["cuts"]
+    assert (listed["receipt"], listed["results"], listed["saved"]) == (turn.compaction.id, 3, saved)

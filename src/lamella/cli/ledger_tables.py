@@ -11,6 +11,7 @@ from lamella.cli.console import make_console
 from lamella.cli.output import escape_line, format_count, print_text
 from lamella.clocks import PHASES
 from lamella.conversation.expired_cache import ExpiredCache, KeepAlivePlan, ProfileMismatch
+from lamella.conversation.shared_prefixes import SharedPrefix
 from lamella.schemas.formatting import format_decimal
 from lamella.schemas.ledger import (
     LedgerTotals,
@@ -91,9 +92,30 @@ def _print_row(console: Console, row: TurnLedgerRow, largest: int) -> None:
             console.print(line)
     if row.layout_plan is not None:
         console.print(_labelled_line("plan", escape_line(row.layout_plan.why)))
+    for cut in row.cuts:
+        console.print(_labelled_line("cut", escape_line(cut.why)))
     if row.fingerprint is not None:
         for line in _render_fingerprint_lines(row.fingerprint):
             console.print(line)
+
+
+def print_shared_prefixes(prefixes: Sequence[SharedPrefix]) -> None:
+    """Print the system prompts that conversations share: how often each is used again, and how long it is cached."""
+    if not prefixes:
+        print_text("No system prompt is shared yet, or no model has a second cache lifetime.")
+        return
+    console = make_console()
+    for prefix in prefixes:
+        last = "" if prefix.uses.last is None else f", last used {prefix.uses.last:%Y-%m-%d %H:%M}"
+        head = Text(f"{escape_line(prefix.key.rpartition(':')[2][:_HASH_LENGTH])}  ", style="bold")
+        console.print(head.append(f"{escape_line(prefix.model)}, {prefix.tokens:,} tokens{last}", style="default"))
+        limits = (prefix.lifetime, prefix.long_lifetime)
+        short, long = (f"{seconds / 60:g} min" for seconds in limits)
+        counts = prefix.gap_counts
+        gaps = f"{counts[0]:,} within {short} · {counts[1]:,} within {long} · {counts[2]:,} longer"
+        console.print(_labelled_line("gaps", gaps))
+        lasts = long if prefix.keeps_longer else short
+        console.print(_labelled_line("cached", f"for {lasts}"))
 
 
 def _render_call_lines(call: ModelCall, largest: int) -> Iterator[Text]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from lamella.conversation.adapters import Adapters
 from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT
 from lamella.conversation.memory import RenderMemory
+from lamella.conversation.shared_prefixes import SharedPrefixes
 from lamella.conversation.summaries import SummaryFetcher
 from lamella.conversation.turn import BuiltTurn
 from lamella.conversation.turn_runner import TurnLimits
@@ -31,7 +32,8 @@ class ConversationSettings(Struct, frozen=True, kw_only=True):
     of a turn. ``summarizer`` is the value of the setting of that name. ``max_keep_alives`` is the maximum number of
     keep-alive requests while the user is idle. ``recall_hints`` says whether questions are sent with matching passages
     that left the prompt. ``has_explicit_layout`` says that the layout was set explicitly; a default layout applies only
-    to new conversations.
+    to new conversations. ``learns_retention`` says that the setting ``linger`` has its default value, so that it may
+    become 0 when turns list their attachments in full.
     """
 
     prompt_settings: PromptSettings
@@ -43,6 +45,7 @@ class ConversationSettings(Struct, frozen=True, kw_only=True):
     max_keep_alives: int = 0
     recall_hints: bool = False
     has_explicit_layout: bool = False
+    learns_retention: bool = False
 
 
 class Backend(Struct, frozen=True, kw_only=True):
@@ -54,7 +57,7 @@ class Backend(Struct, frozen=True, kw_only=True):
     ``make_summary_fetcher`` returns the summary fetcher of a conversation if the adapters have no summarizer.
     ``replay_transcript`` replays a written transcript as its reader would; without it the stored turns are replayed.
     ``opens_per_question`` is set by servers that open a conversation for every question. Opening is then no reason to
-    refresh the memory part.
+    refresh the memory part. ``shared_prefixes`` learns how often the system prompts of the store are used again.
     """
 
     store: Store
@@ -68,6 +71,7 @@ class Backend(Struct, frozen=True, kw_only=True):
     opens_per_question: bool = False
     make_summary_fetcher: Callable[["Conversation", str], SummaryFetcher] | None = None
     replay_transcript: Callable[[Mapping[str, object]], Iterator[BuiltTurn]] | None = None
+    shared_prefixes: SharedPrefixes | None = None
     # Whether a change without a given time happens now. Otherwise its time stays unknown, so that a conversation in
     # memory builds the same requests on any day.
     dates_changes: bool = True

@@ -13,11 +13,13 @@ from logging import INFO, WARNING, getLogger
 from lamella.clocks import PHASES
 from lamella.conversation.adapters import Adapters, LastSentTurn
 from lamella.conversation.library import reattach_missing
+from lamella.conversation.shared_prefixes import SharedPrefixes
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnLedger
-from lamella.core.budget import TokenBudget, count_request_tokens
+from lamella.core.budget import TokenBudget, count_request_tokens, count_tools_tokens
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.layout.costs import ADVANCE_PLANNERS, allows_system_change
 from lamella.core.layout.layouts import plan_restored_outlines
+from lamella.core.layout.shared_prefix import shared_prefix_key, with_shared_prefix
 from lamella.core.ledger.cache_profile import NO_COMMON_PREFIX, CacheRequest, CacheSimulation
 from lamella.core.ledger.entry import (
     CacheLedger,
@@ -36,14 +38,15 @@ from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import (
     BreakpointMode,
     HistoryRewrite,
+    LayoutPlan,
     ReasoningEffort,
     RequestFingerprint,
     Turn,
 )
 from lamella.core.messages import ModelRequest
-from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
+from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt, with_settings
 from lamella.core.prompt.envelope import Envelope, hash_request, make_envelope, make_fingerprint
-from lamella.core.prompt.layers.model import LAYER_ORDER
+from lamella.core.prompt.layers.model import LAYER_ORDER, build_system_layer
 from lamella.core.prompt.prefix_change import is_prefix_of
 from lamella.core.prompt.prompt import RENDERER_VERSION, Prompt
 from lamella.core.prompt.state import PromptState
@@ -192,8 +195,11 @@ class UsageTracker:
     With ``ledger=False`` it only reports prefix changes and predicts no cache usage.
     """
 
-    def __init__(self, adapters: Adapters, *, keeps_ledger: bool) -> None:
+    def __init__(
+        self, adapters: Adapters, *, keeps_ledger: bool, shared_prefixes: SharedPrefixes | None = None
+    ) -> None:
         self._adapters = adapters
+        self._shared_prefixes = shared_prefixes
         self._keeps_ledger = keeps_ledger
         self._cache_ledger = CacheLedger()
         self._pricing_by_model: dict[str | None, Pricing] = {}
@@ -372,7 +378,39 @@ class UsageTracker:
             at=at,
             kept_alive_at=last_keep_alive,
         )
-        return replace(turn, layout_plan=layout_plan)
+        return replace(turn, layout_plan=self._with_shared_prefix(layout_plan, state, turn, settings, at=at))
+
+    def _with_shared_prefix(
+        self, layout_plan: LayoutPlan, state: PromptState, turn: Turn, settings: PromptSettings, *, at: datetime | None
+    ) -> LayoutPlan:
+        """Return the plan with the cache lifetime for the system message that other conversations share."""
+        profile = self.get_pricing(turn.model or state.model).profile
+        if self._shared_prefixes is None or at is None or not profile.marks or profile.longer is None:
+            return layout_plan
+        now = with_settings(state, turn)
+        layer, count = build_system_layer(now.system, count=settings.tokenizer.count), settings.tokenizer.count
+        if layer.tokens + count_tools_tokens(now.tools, count) < profile.minimum:
+            return layout_plan
+        uses = self._shared_prefixes.find_uses(shared_prefix_key(now.model, now.tools, layer.pieces), at=at)
+        return with_shared_prefix(layout_plan, uses, profile, at=at)
+
+    def _record_prefix_use(self, ledger: CacheLedger) -> None:
+        """Record that the system message of the last request was sent."""
+        prompt, request = ledger.last_prompt, ledger.last_request
+        if self._shared_prefixes is None or prompt is None or request is None or request.at is None:
+            return
+        profile, layer, plan = self.get_pricing(prompt.model).profile, prompt.system_layer, prompt.layout_plan
+        tokens = layer.tokens + count_tools_tokens(prompt.tools, prompt.tokenizer.count)
+        if prompt.model is None or 0 not in plan.breakpoints or tokens < profile.minimum:
+            return
+        self._shared_prefixes.record_use(
+            shared_prefix_key(prompt.model, prompt.tools, layer.pieces),
+            model=prompt.model,
+            tokens=tokens,
+            profile=profile,
+            at=request.at,
+            has_long_lifetime=plan.long_lifetime_until is not None,
+        )
 
     def allows_system_change(self, prompt: Prompt) -> bool:
         """Return whether a request changes the cached prefix anyway, so that L1 and the tools may change with it."""
@@ -389,6 +427,7 @@ class UsageTracker:
             None,
             (),
         )
+        self._record_prefix_use(ledger)
 
     def build_resend_entry(self, envelope: Envelope, *, at: datetime | None) -> LedgerEntry:
         """Return the ledger entry for a turn that is sent again.
@@ -404,6 +443,7 @@ class UsageTracker:
         """Keep the ledger of a turn that is sent on, after tool outputs or after a compaction."""
         self._cache_ledger = ledger
         self._last_response_id = self._calls[-1].id if self._calls else self._last_response_id
+        self._record_prefix_use(ledger)
 
     def record_call(self, call: ModelCall) -> tuple[ModelCall, ...]:
         """Record one more model call, and return all calls made for the turn."""
@@ -445,6 +485,7 @@ class UsageTracker:
         """Return a turn that is not asked yet as it would be built; nothing is recorded."""
         entry, ledger = self.build_ledger_entry(envelope, at=at)
         ahead = copy(self)
+        ahead._shared_prefixes = None
         ahead.start_turn(ledger, at=at)
         return ahead.build_turn(envelope, entry, number=number, receipt=receipt)
 

@@ -1916,6 +1916,8 @@ class Conversation:
             ledger=self._backend.keeps_ledger,
             writer=writer,
             search=self._branch_search,
+            learns_retention=self._resolved_settings.learns_retention,
+            shared_prefixes=self._backend.shared_prefixes,
         )
         undone = self._log.undo_changes_next_prefix()
         if builder.is_awaiting_reply and (undone or self._log.undo_changed_prefix(records[-1].message.id)):

@@ -14,6 +14,7 @@ from msgspec import Struct
 from lamella.conversation.turn import BuiltTurn, TurnRequest
 from lamella.core.artifacts.kinds import KINDS, LIBRARY_KIND, LIST_MARKER, BlockFormat
 from lamella.core.artifacts.model import (
+    FOUND_BY_SEARCH,
     Artifact,
     ArtifactKind,
     ArtifactSource,
@@ -225,6 +226,28 @@ def reattach_missing(turn: Turn, state: PromptState) -> Turn:
         and not is_readable(entry, placed[name], turn.turn_settings)
     ]
     return replace(turn, attached=(*turn.attached, *back)) if back else turn
+
+
+def lists_all_attachments(turn: Turn, find_earlier: Callable[[int], Turn | None]) -> bool:
+    """Return whether two turns in a row list an attachment that the turn before them listed with the same text.
+
+    ``turn`` is the second of them, and ``find_earlier`` returns the turn that many turns before it.
+    """
+    before = find_earlier(1)
+    if before is None or not _repeats_attachment(turn, before):
+        return False
+    earlier = find_earlier(2)
+    return earlier is not None and _repeats_attachment(before, earlier)
+
+
+def _repeats_attachment(turn: Turn, before: Turn) -> bool:
+    known = {(one.id, one.hash) for one in before.attached if _is_listed_by_user(one)}
+    return any((one.id, one.hash) in known for one in turn.attached if _is_listed_by_user(one))
+
+
+def _is_listed_by_user(artifact: Artifact) -> bool:
+    """Return whether somebody attached this; passages that a search found do not count."""
+    return artifact.source.via != FOUND_BY_SEARCH and not KINDS[artifact.kind].is_file_part
 
 
 def list_droppable_artifacts(state: PromptState) -> list[Artifact]:

@@ -86,6 +86,16 @@ class BranchHistory:
             self._early_turns = [] if self._checkpoint is None else list(self._checkpoint[1]())
         return [*self._early_turns, *self._stored_turns, *self.turns]
 
+    def find_turn(self, back: int) -> Turn | None:
+        """Return the turn that was asked this many turns ago, the last one for 1; None if there are not so many."""
+        if back <= len(self.turns):
+            return self.turns[-back]
+        parts = [*self._stored_turns, *self.turns]
+        if back > len(expand_batches(parts[-back:])):
+            parts = self._list_parts()
+        turns = expand_batches(parts[-back:])
+        return turns[-back] if back <= len(turns) else None
+
     def append_turn(self, turn: Turn, *, message: str, at: datetime | None = None) -> None:
         """Append a turn; the pending receipts belong to it from now on."""
         self.turns.append(turn)

@@ -15,6 +15,7 @@ from lamella.conversation.compaction import (
     build_checked_request,
     propose_compaction,
 )
+from lamella.conversation.library import lists_all_attachments
 from lamella.conversation.log import TurnWriter
 from lamella.conversation.past_turns import (
     BranchHistory,
@@ -27,6 +28,7 @@ from lamella.conversation.past_turns import (
 )
 from lamella.conversation.reasons import PromptExplanation, explain_artifact, preview_prompt
 from lamella.conversation.recall import BranchSearch, with_recall_hint
+from lamella.conversation.shared_prefixes import SharedPrefixes
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, RecallOffer, TurnRequest, apply_pending_system
 from lamella.conversation.turn_reader import read_turn
 from lamella.conversation.validation import check_time_zone
@@ -36,7 +38,7 @@ from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.ledger.entry import LedgerEntry
 from lamella.core.log.call import ModelCall
 from lamella.core.log.receipts import CompactionReceipt
-from lamella.core.log.turn import HistoryRewrite, Turn, TurnSettings
+from lamella.core.log.turn import AttachmentMode, HistoryRewrite, Turn, TurnSettings
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
 from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_prompt
 from lamella.core.prompt.envelope import Envelope, is_shortened, make_envelope, make_fingerprint
@@ -74,17 +76,21 @@ class PromptBuilder:
         ledger: bool = True,
         writer: TurnWriter | None = None,
         search: BranchSearch | None = None,
+        learns_retention: bool = False,
+        shared_prefixes: SharedPrefixes | None = None,
     ) -> None:
-        self._adapters, self._prompt_settings, self._turn_settings, self._initial_state = (
+        self._adapters, self._prompt_settings, self._default_turn_settings, self._initial_state = (
             adapters,
             settings,
             turn_settings,
             start,
         )
         self._history, self._writer = history or BranchHistory(), writer
+        self._learns_retention = learns_retention and turn_settings.attachments is AttachmentMode.TURN
+        self._settings_without_retention = replace(turn_settings, linger=0)
         self._fitter = TurnFitter(adapters.get_summary_fetcher(), secrets=adapters.secret_scanner)
         self._branch_search = search or BranchSearch()
-        self.usage_tracker = UsageTracker(adapters, keeps_ledger=ledger)
+        self.usage_tracker = UsageTracker(adapters, keeps_ledger=ledger, shared_prefixes=shared_prefixes)
         # The reply whose tool calls await their outputs, and the outputs that are recorded already.
         self._pending_reply: ModelReply | None = None
         self._early_outputs: tuple[ToolOutput, ...] = ()
@@ -139,6 +145,26 @@ class PromptBuilder:
     def set_stages(self, session: WorkflowSession) -> None:
         """Compact from now on by the approved stages of a workflow."""
         self._prompt_settings = with_completed_stages(self._prompt_settings, session, self._history.message_ids)
+
+    @property
+    def _turn_settings(self) -> TurnSettings:
+        """The turn settings of the next turn, as far as they are known before it is asked."""
+        last = self._history.turns[-1] if self._history.turns and self._learns_retention else None
+        if last is not None and not last.turn_settings.linger:
+            return self._settings_without_retention
+        return self._default_turn_settings
+
+    def _with_learned_retention(self, turn: Turn) -> Turn:
+        """Return the turn with retention 0 if the turns list everything that they use.
+
+        That is so once two turns in a row list something unchanged that the turn before them listed, too. From then on
+        an attachment that is not listed is not in use any more. A value that was set by hand is never changed.
+        """
+        if not self._learns_retention or not turn.turn_settings.linger:
+            return turn
+        if not lists_all_attachments(turn, self._history.find_turn):
+            return turn
+        return replace(turn, turn_settings=replace(turn.turn_settings, linger=0))
 
     @property
     def model(self) -> str | None:
@@ -281,7 +307,7 @@ class PromptBuilder:
     ) -> tuple[PromptState, Turn, PromptSettings]:
         """Return the state with pending compactions applied, the turn with its layout planned, and its settings."""
         with measure_phase("read"):
-            turn = self._read_turn(turn_request, state, rewritten)
+            turn = self._with_learned_retention(self._read_turn(turn_request, state, rewritten))
         settings = replace(
             self._prompt_settings, tokenizer=self._adapters.counter.get_tokenizer(turn.model or state.model)
         )

@@ -18,6 +18,7 @@ from msgspec.structs import asdict
 
 from lamella.conversation.backend import Backend, ConversationSettings
 from lamella.conversation.import_export import ConversationRepository
+from lamella.conversation.library import lists_all_attachments
 from lamella.conversation.past_turns import is_skipped_round, reply_from_round
 from lamella.conversation.prompt_builder import PromptBuilder
 from lamella.conversation.rules import rule_changes_to_json
@@ -175,6 +176,7 @@ def replay_conversation_script(
         PromptState(conversation=script.conversation, model=configured.model),
         turn_settings=configured.turn_settings,
         ledger=backend.keeps_ledger,
+        learns_retention=configured.learns_retention,
     )
     return replay(builder, _iter_replay_turns(builder, script, keep_model="model" not in (overrides or {})))
 
@@ -242,7 +244,21 @@ def _list_settings(configured: ConversationSettings, turns: Sequence[Turn]) -> d
     named = {"model": model, **asdict(configured.prompt_settings.budget), **asdict(turn_settings)}
     # The cues are part of the compaction setting.
     del named["cues"], named["hidden_rules"]
+    if configured.learns_retention and _has_learned_retention(turns):
+        # A replay learns it again.
+        del named["linger"]
     return {name: str(value) if isinstance(value, str) else value for name, value in named.items() if value is not None}
+
+
+def _has_learned_retention(turns: Sequence[Turn]) -> bool:
+    """Return whether the retention of the turns became 0 where ``lists_all_attachments`` says so."""
+    retentions = [turn.turn_settings.linger for turn in turns]
+    if 0 not in retentions or not retentions[0]:
+        return False
+    at = retentions.index(0)
+    return not any(retentions[at:]) and lists_all_attachments(
+        turns[at], lambda back: turns[at - back] if back <= at else None
+    )
 
 
 def _turn_to_json(turn: Turn, at: datetime | None, previous_system: SystemParts) -> dict[str, object]:

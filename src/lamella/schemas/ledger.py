@@ -8,12 +8,14 @@ the cache. ``render_model_facts`` returns the lines that correct a wrong model p
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, convert
 
 from lamella.core.log.call import ANSWER_PURPOSE, CacheOutcome, ModelCall, PrefixChangeCause, TurnCost
+from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import LayoutPlan, RequestFingerprint
 from lamella.core.log.turn_records import TurnRecord
 from lamella.core.messages import Usage
@@ -33,6 +35,7 @@ from lamella.schemas.prompts import (
 
 if TYPE_CHECKING:
     from lamella.conversation.expired_cache import ExpiredCache, KeepAlivePlan, ProfileMismatch
+    from lamella.conversation.shared_prefixes import SharedPrefix
     from lamella.conversation.turn import BuiltTurn
 
 # ``ModelCall`` and ``RequestFingerprint`` are exported for the command line and the server, which do not import the core.
@@ -46,6 +49,7 @@ __all__ = [
     "call_to_json",
     "count_cache_writes",
     "ledger_to_json",
+    "shared_prefixes_to_json",
     "total_ledger_rows",
     "unexplained_turns",
 ]
@@ -258,7 +262,10 @@ _SECOND_DIGITS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnLedgerRow:
-    """One turn of the active branch; turns that old versions of Lamella stored have no ``fingerprint``."""
+    """One turn of the active branch; turns that old versions of Lamella stored have no ``fingerprint``.
+
+    ``cuts`` are the compactions in force that cleared unused tool results for this turn.
+    """
 
     number: int
     message: str
@@ -268,6 +275,7 @@ class TurnLedgerRow:
     calls: tuple[ModelCall, ...]
     fingerprint: RequestFingerprint | None = None
     layout_plan: LayoutPlan | None = None
+    cuts: tuple[CompactionReceipt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,8 +309,17 @@ class LedgerTotals:
         return self.read_tokens / prompt if prompt else 0.0
 
 
-def build_ledger_rows(turns: Sequence[TurnRecord], calls: Sequence[Sequence[ModelCall]]) -> list[TurnLedgerRow]:
-    """Build a row for every turn of a branch, with the model calls made for it."""
+def build_ledger_rows(
+    turns: Sequence[TurnRecord], calls: Sequence[Sequence[ModelCall]], receipts: Sequence[CompactionReceipt] = ()
+) -> list[TurnLedgerRow]:
+    """Build a row for every turn of a branch, with the model calls made for it.
+
+    ``receipts`` are the compactions in force; a row names those that cleared tool results.
+    """
+    cuts: dict[str, tuple[CompactionReceipt, ...]] = {}
+    for receipt in receipts:
+        if receipt.clears_in_place:
+            cuts[receipt.parent] = (*cuts.get(receipt.parent, ()), receipt)
     return [
         TurnLedgerRow(
             number=number,
@@ -313,6 +330,7 @@ def build_ledger_rows(turns: Sequence[TurnRecord], calls: Sequence[Sequence[Mode
             calls=tuple(made),
             fingerprint=None if record.message.question is None else record.message.question.imprint,
             layout_plan=None if record.message.question is None else record.message.question.placement,
+            cuts=cuts.get(record.message.parent, ()),
         )
         for number, (record, made) in enumerate(zip(turns, calls, strict=True), start=1)
     ]
@@ -462,6 +480,15 @@ class ModelCallJson(JsonBody, frozen=True, kw_only=True):
     retries: Annotated[int, Meta(ge=0, description="Failed attempts before.")]
 
 
+class ResultCutJson(JsonBody, frozen=True, kw_only=True):
+    """A cut that cleared unused tool results; undoing the receipt brings them back."""
+
+    receipt: str
+    results: Annotated[int, Meta(ge=0, description="How many results it cleared.")]
+    saved: Annotated[int, Meta(description="Tokens that each later request has less.")]
+    says: Annotated[str, Meta(description="Why, in one sentence.")]
+
+
 class LedgerTurnJson(JsonBody, frozen=True, kw_only=True):
     """A turn with its model calls."""
 
@@ -472,6 +499,7 @@ class LedgerTurnJson(JsonBody, frozen=True, kw_only=True):
     sent: RequestFingerprintJson | None
     placement: LayoutPlanJson | None
     calls: Sequence[ModelCallJson]
+    cuts: Annotated[Sequence[ResultCutJson], Meta(description="Unused tool results that were cleared for this turn.")]
 
 
 class LedgerTotalsJson(JsonBody, frozen=True, kw_only=True):
@@ -514,6 +542,44 @@ def ledger_to_json(
         totals=_totals_to_json(total_ledger_rows(rows), turns=len(rows)),
         unexplained=unexplained_turns(rows),
         doubts=[_profile_mismatch_to_json(one) for one in mismatches],
+    )
+
+
+class SharedPrefixJson(JsonBody, frozen=True, kw_only=True):
+    """A system prompt that conversations of the store share, and how often it was used again."""
+
+    key: Annotated[str, Meta(description="Hash of model, tools and system prompt.")]
+    model: str
+    tokens: Annotated[int, Meta(ge=0, description="With the tool definitions.")]
+    last: Annotated[Moment, Meta(description="When it was sent last.")]
+    short_gaps: Annotated[int, Meta(ge=0, description="Gaps between uses within the short cache lifetime.")]
+    middle_gaps: Annotated[int, Meta(ge=0, description="Gaps after the short and within the longer lifetime.")]
+    long_gaps: Annotated[int, Meta(ge=0, description="Gaps after both.")]
+    lifetime: Annotated[float, Meta(description="The cache lifetime that the next request asks for, in seconds.")]
+
+
+class SharedPrefixListJson(VersionedBody, frozen=True, kw_only=True):
+    """The shared system prompts of a store, last used first."""
+
+    prefixes: Sequence[SharedPrefixJson]
+
+
+def shared_prefixes_to_json(prefixes: Sequence["SharedPrefix"]) -> SharedPrefixListJson:
+    """Return the shared system prompts of a store."""
+    return SharedPrefixListJson(prefixes=[_shared_prefix_to_json(one) for one in prefixes])
+
+
+def _shared_prefix_to_json(prefix: "SharedPrefix") -> SharedPrefixJson:
+    short, middle, long = prefix.gap_counts
+    return SharedPrefixJson(
+        key=prefix.key,
+        model=prefix.model,
+        tokens=prefix.tokens,
+        last="" if prefix.uses.last is None else prefix.uses.last.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+        short_gaps=short,
+        middle_gaps=middle,
+        long_gaps=long,
+        lifetime=prefix.long_lifetime if prefix.keeps_longer else prefix.lifetime,
     )
 
 
@@ -563,6 +629,15 @@ def _row_to_json(row: TurnLedgerRow) -> LedgerTurnJson:
         sent=None if row.fingerprint is None else fingerprint_to_json(row.fingerprint),
         placement=None if row.layout_plan is None else layout_plan_to_json(row.layout_plan),
         calls=[call_to_json(call) for call in row.calls],
+        cuts=[
+            ResultCutJson(
+                receipt=cut.id,
+                results=sum([len(step.removed) for step in cut.steps]),
+                saved=cut.tokens_before - cut.tokens_after,
+                says=cut.why,
+            )
+            for cut in row.cuts
+        ],
     )
 
 

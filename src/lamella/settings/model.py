@@ -339,7 +339,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ),
     ] = "turn"
     linger: Annotated[
-        int, Meta(description="Turns that an attachment stays in the prompt after it is no longer attached.")
+        int,
+        Meta(
+            description="Turns that an attachment stays in the prompt after it is no longer attached. Unless you set "
+            "it, it becomes 0 once two turns in a row list something that the turn before them listed, too."
+        ),
     ] = 2
     cache_marks: Annotated[
         str,

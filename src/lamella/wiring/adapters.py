@@ -59,4 +59,5 @@ def open_prompt_builder(
         build_prompt_settings(settings, adapters),
         start,
         turn_settings=build_turn_settings(settings),
+        learns_retention=not services.resolved.is_set("linger"),
     )

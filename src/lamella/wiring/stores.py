@@ -45,6 +45,7 @@ def open_backend(
     """
     # Imported late: lists need no backend, and the modules for turns take long to import.
     from lamella.conversation.backend import Backend
+    from lamella.conversation.shared_prefixes import SharedPrefixes
     from lamella.wiring.adapters import open_adapters
     from lamella.wiring.providers import make_summary_fetcher_factory
 
@@ -66,6 +67,7 @@ def open_backend(
         render_memory=render_memory,
         make_summary_fetcher=make_summary_fetcher_factory(services, pool, shared_table=store.shared_table),
         replay_transcript=partial(_replay_written_transcript, services),
+        shared_prefixes=SharedPrefixes(store.shared_table),
     )
 
 
@@ -133,6 +135,7 @@ def open_memory_backend(
             limits=build_turn_limits(resolved.settings),
             recall_hints=recall_hints_enabled(resolved.settings),
             has_explicit_layout=resolved.is_set("layout"),
+            learns_retention=not resolved.is_set("linger"),
         )
 
     return Backend(
@@ -180,6 +183,7 @@ def _make_settings_resolver(
             max_keep_alives=settings.keep_alive,
             recall_hints=recall_hints_enabled(settings),
             has_explicit_layout=resolved.is_set("layout"),
+            learns_retention=not resolved.is_set("linger"),
         )
 
     last: tuple[Mapping[str, object], ConversationSettings] | None = None

@@ -110,7 +110,10 @@ def _print_recalled(session: ChatSession, rest: str) -> None:
 
 def _print_ledger(session: ChatSession, _rest: str) -> None:
     conversation_log = session.conversation_log
-    print_ledger(conversation_log.name, build_ledger_rows(conversation_log.turns(), conversation_log.ledger()))
+    print_ledger(
+        conversation_log.name,
+        build_ledger_rows(conversation_log.turns(), conversation_log.ledger(), conversation_log.receipts()),
+    )
 
 
 def _print_branches(session: ChatSession, _rest: str) -> None:

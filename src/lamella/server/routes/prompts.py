@@ -136,7 +136,9 @@ def read_working_set(*, conversation: str, state: StateDep, caller: ReadCaller) 
 def read_ledger(*, conversation: str, state: StateDep, caller: ReadCaller) -> LedgerJson:
     """Return each turn with its model calls: predicted and reported usage, who caused a cache miss, cost and time."""
     chat = state.open_conversation(caller, conversation)
-    return ledger_to_json(chat.id, build_ledger_rows(chat.turns(), chat.ledger()), chat.profile_mismatches())
+    return ledger_to_json(
+        chat.id, build_ledger_rows(chat.turns(), chat.ledger(), chat.receipts()), chat.profile_mismatches()
+    )
 
 
 @router.get("/why", summary="Why something is in the prompt or is not")

@@ -720,6 +720,8 @@ export interface LedgerTurnJson {
   sent: RequestFingerprintJson | null;
   placement: LayoutPlanJson | null;
   calls: Array<ModelCallJson>;
+  /** Unused tool results that were cleared for this turn. */
+  cuts: Array<ResultCutJson>;
 }
 
 /** All attached artifacts, the pending commands, and the expired cache; null while the cache is valid. */
@@ -1306,6 +1308,17 @@ export interface ResponsesRequest {
   stream?: boolean;
   previous_response_id?: string;
   lamella?: LamellaOptions;
+}
+
+/** A cut that cleared unused tool results; undoing the receipt brings them back. */
+export interface ResultCutJson {
+  receipt: string;
+  /** How many results it cleared. */
+  results: number;
+  /** Tokens that each later request has less. */
+  saved: number;
+  /** Why, in one sentence. */
+  says: string;
 }
 
 /** The results of the last answer's tool calls, one for each. */
