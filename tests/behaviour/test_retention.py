@@ -1,5 +1,6 @@
 """How long an attachment stays in use: until turns turn out to list everything that they need."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from tests.conftest import Watched
 
 import lamella
 from lamella import Note
+from lamella.archive.transcript import load_transcript
+from lamella.wiring.transcripts import replay_transcript
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -76,5 +79,17 @@ def test_transcript_replays_the_same_requests(tmp_path: Path) -> None:
             chat.ask("go on", attach=[note(one) for one in names])
             chat.reply("r")
         written = chat.transcript()
+    assert written["learns_retention"] is True
     assert "linger" not in written
     assert "differing_turns" not in written
+
+
+def test_transcript_without_learning_keeps_its_retention(tmp_path: Path) -> None:
+    turns = [{"user": "go on", "attach": [{"kind": "note", "path": "a.md", "text": "A"}], "reply": "r"}] * 4
+    turns.append({"user": "go on"})
+    for learns, stays in ((False, ("a.md",)), (True, ())):
+        file = tmp_path / f"{learns}.json"
+        body = {"lamella": 1, "conversation": "c", "layout": "auto", "learns_retention": learns, "turns": turns}
+        file.write_text(json.dumps(body))
+        *_, last = replay_transcript(load_transcript(file), overrides={}, base_folder=tmp_path)
+        assert last.envelope.prompt.working_set == stays

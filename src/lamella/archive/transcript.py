@@ -244,6 +244,8 @@ class Transcript(BaseModel):
     """A conversation as data.
 
     A transcript may give settings by their names. Settings that it does not give come from the configuration.
+    With ``learns_retention`` attachments that a turn does not list leave at once when the turns turn out to list all
+    that they need; ``linger`` is then not given.
     ``differing_turns`` are the turns of a stored conversation that were sent with something that a transcript cannot
     contain, such as a compaction.
     """
@@ -281,6 +283,7 @@ class Transcript(BaseModel):
     summary_check: str | None = None
     secrets: str | None = None
     differing_turns: list[int] = Field(default_factory=list)
+    learns_retention: bool = False
 
     @property
     def initial_system(self) -> SystemIn | None:
@@ -297,7 +300,7 @@ class Transcript(BaseModel):
 _SETTING_FIELDS = tuple(
     name
     for name in Transcript.model_fields
-    if name not in ("lamella", "conversation", "system", "vault", "turns", "differing_turns")
+    if name not in ("lamella", "conversation", "system", "vault", "turns", "differing_turns", "learns_retention")
 )
 
 

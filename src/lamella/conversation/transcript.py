@@ -87,7 +87,8 @@ class ConversationScript(Struct, frozen=True, kw_only=True):
     """A branch of a conversation: its current settings, and its turns with their times.
 
     ``stages`` are its stage events, each with the number of messages before it. ``differing_turns`` are the numbers of
-    the turns whose requests a transcript cannot reproduce; only ``load_export_script`` finds them.
+    the turns whose requests a transcript cannot reproduce; only ``load_export_script`` finds them. ``learns_retention``
+    says that the retention of attachments became 0 in some turn, and that a replay has to find out in the same turn.
     """
 
     conversation: str
@@ -96,6 +97,7 @@ class ConversationScript(Struct, frozen=True, kw_only=True):
     turns: tuple[tuple[Turn, datetime | None], ...]
     stages: tuple[tuple[int, StageEvent], ...] = ()
     differing_turns: tuple[int, ...] = ()
+    learns_retention: bool = False
 
     @property
     def models(self) -> set[str]:
@@ -122,6 +124,7 @@ def load_script(backend: Backend, conversation_key: str, head: str | None = None
         settings=settings,
         turns=tuple(zip(turns, map(parse_message_time, [one.message for one in records]), strict=True)),
         stages=tuple(log.stage_events(records)),
+        learns_retention=_has_learned_retention(configured, turns),
     )
 
 
@@ -176,7 +179,7 @@ def replay_conversation_script(
         PromptState(conversation=script.conversation, model=configured.model),
         turn_settings=configured.turn_settings,
         ledger=backend.keeps_ledger,
-        learns_retention=configured.learns_retention,
+        learns_retention=configured.learns_retention and script.learns_retention,
     )
     return replay(builder, _iter_replay_turns(builder, script, keep_model="model" not in (overrides or {})))
 
@@ -226,8 +229,9 @@ def script_to_transcript(script: ConversationScript) -> dict[str, object]:
             turns[-1] |= rule_changes_to_json(turn.rules, rules)
             rules = turn.rules
         names.update({turn.id or "": f"turn:{number}", turn.reply_id or "": f"reply:{number}"})
-    differing = {"differing_turns": list(script.differing_turns)} if script.differing_turns else {}
-    return {"lamella": 1, "conversation": script.conversation, **script.settings, **differing, "turns": turns}
+    differing: dict[str, object] = {"differing_turns": list(script.differing_turns)} if script.differing_turns else {}
+    learns = {"learns_retention": True} if script.learns_retention else {}
+    return {"lamella": 1, "conversation": script.conversation, **script.settings, **learns, **differing, "turns": turns}
 
 
 def _unresolved_settings(settings: Mapping[str, object]) -> dict[str, object]:
@@ -244,14 +248,16 @@ def _list_settings(configured: ConversationSettings, turns: Sequence[Turn]) -> d
     named = {"model": model, **asdict(configured.prompt_settings.budget), **asdict(turn_settings)}
     # The cues are part of the compaction setting.
     del named["cues"], named["hidden_rules"]
-    if configured.learns_retention and _has_learned_retention(turns):
+    if _has_learned_retention(configured, turns):
         # A replay learns it again.
         del named["linger"]
     return {name: str(value) if isinstance(value, str) else value for name, value in named.items() if value is not None}
 
 
-def _has_learned_retention(turns: Sequence[Turn]) -> bool:
+def _has_learned_retention(configured: ConversationSettings, turns: Sequence[Turn]) -> bool:
     """Return whether the retention of the turns became 0 where ``lists_all_attachments`` says so."""
+    if not configured.learns_retention:
+        return False
     retentions = [turn.turn_settings.linger for turn in turns]
     if 0 not in retentions or not retentions[0]:
         return False

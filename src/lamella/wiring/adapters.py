@@ -46,8 +46,12 @@ def open_prompt_builder(
     *,
     conversation_key: str,
     vault: Path | None = None,
+    learns_retention: bool = False,
 ) -> PromptBuilder:
-    """Return a prompt builder that writes nothing, with the settings that were read."""
+    """Return a prompt builder that writes nothing, with the settings that were read.
+
+    With ``learns_retention`` the retention of attachments may become 0, unless a setting says how long it is.
+    """
     for overreach in services.resolved.errors_for_project_settings(USER_ONLY_SETTINGS):
         raise overreach
     adapters = open_adapters(vault, services=services)
@@ -59,5 +63,5 @@ def open_prompt_builder(
         build_prompt_settings(settings, adapters),
         start,
         turn_settings=build_turn_settings(settings),
-        learns_retention=not services.resolved.is_set("linger"),
+        learns_retention=learns_retention and not services.resolved.is_set("linger"),
     )

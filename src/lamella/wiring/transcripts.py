@@ -54,7 +54,9 @@ def replay_transcript(
     own = (services or read_services()).with_setting_overrides({**transcript.settings(), **given})
     raise_first_setting_error(own.resolved)
     vault = base_folder / os.fsdecode(transcript.vault.encode()) if transcript.vault is not None else None
-    prompt_builder = open_prompt_builder(own, conversation_key=transcript.conversation, vault=vault)
+    prompt_builder = open_prompt_builder(
+        own, conversation_key=transcript.conversation, vault=vault, learns_retention=transcript.learns_retention
+    )
     return _with_turn_numbers_in_errors(
         replay(prompt_builder, _iter_replay_turns(transcript, keep_model="model" not in given))
     )
