@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from bench.agent import bench_agent
 from bench.agents import bench_agents
-from bench.build import measure_beside, measure_builds, slope
+from bench.build import measure_beside, measure_builds, measure_steady, slope, steady_slope
 from bench.code import bench_code
 from bench.compaction import LAYOUTS, bench_compaction
 from bench.compat import bench_compat
@@ -48,6 +48,21 @@ def bench_build(verdicts: Verdicts) -> None:
         verdicts.at_most(f"{layout}: build over join and hash at turn {points[-1].turn:,}", points[-1].ratio, 5.0)
         verdicts.at_most(f"{layout}: growth with the request's bytes, log-log slope", slope(points), 1.05)
     _bench_auto(verdicts)
+    _bench_steady(verdicts)
+
+
+def _bench_steady(verdicts: Verdicts) -> None:
+    """Builds where the request stays as large as it is, while more and more was attached before."""
+    print("build per turn, auto: 10 new notes of 4 kB a turn, the last turns shown, every turn folds", flush=True)
+    points = measure_steady()
+    for point in points:
+        print(
+            f"  turn {point.turn:>5,}: {point.request_bytes / 1e6:8.2f} MB  median {point.median_seconds * 1e3:6.2f} ms"
+            f"  99th percentile {point.slowest_seconds * 1e3:6.2f} ms"
+        )
+        over = point.slowest_seconds / point.median_seconds
+        verdicts.at_most(f"auto: 99th percentile of builds over the median at turn {point.turn:,}", over, 3.0)
+    verdicts.at_most("auto: growth with the turns at a constant request, log-log slope", steady_slope(points), 0.15)
 
 
 def _bench_auto(verdicts: Verdicts) -> None:

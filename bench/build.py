@@ -16,6 +16,9 @@ AT_TURNS = (10, 100, 1_000)
 SAMPLES = 9
 BESIDE_TURNS = (20, 100, 400)
 START = datetime(2026, 11, 17, tzinfo=UTC)
+STEADY_TURNS = (10, 100, 1_000)
+STEADY_SAMPLES = 100
+STEADY_HISTORY = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +102,62 @@ class _Growing:
             size = sum(len(text.encode()) for text in texts)
             self.points.append(_point(number, size, self._builds, self._floors))
             self._builds, self._floors = [], []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteadyPoint:
+    """The builds of some turns at a length of conversation: median and 99th percentile of processor time."""
+
+    turn: int
+    request_bytes: int
+    median_seconds: float
+    slowest_seconds: float
+
+
+def measure_steady(*, at_turns: tuple[int, ...] = STEADY_TURNS, samples: int = STEADY_SAMPLES) -> list[SteadyPoint]:
+    """Builds in ``auto`` where each turn brings new notes, and the request stays as large as it is.
+
+    The cache expires before each turn, and the request has the last turns only. So each turn folds, which is the most
+    that a turn can do. Times are those of the processor.
+    """
+    chat = Conversation(
+        system="You are terse.",
+        layout="auto",
+        window=10**12,
+        model="claude-sonnet-5",
+        history="window",
+        history_turns=STEADY_HISTORY,
+        linger=2,
+    )
+    points: list[SteadyPoint] = []
+    builds: list[float] = []
+    for number in range(1, max(at_turns) + 1):
+        notes, at = make_notes(number, NOTES_A_TURN), START + timedelta(minutes=20 * number)
+        started = time.process_time()
+        turn = chat.ask(f"Question {number}: what do these notes say?", attach=notes, at=at)
+        texts = [message.text for message in turn.messages]
+        builds.append(time.process_time() - started)
+        chat.reply(f"Answer {number}: they say what they say.", at=at)
+        if number in at_turns:
+            # The first turns load modules.
+            seen = sorted(builds[-samples:] if number > samples else builds[-number // 2 :])
+            slowest = seen[math.ceil(0.99 * len(seen)) - 1]
+            size = sum(len(text.encode()) for text in texts)
+            points.append(
+                SteadyPoint(
+                    turn=number,
+                    request_bytes=size,
+                    median_seconds=statistics.median(seen),
+                    slowest_seconds=slowest,
+                )
+            )
+    return points
+
+
+def steady_slope(points: list[SteadyPoint]) -> float:
+    """How build time grows with the turns, on logarithmic scales; 0 is not at all."""
+    first, last = points[0], points[-1]
+    return math.log(last.median_seconds / first.median_seconds) / math.log(last.turn / first.turn)
 
 
 def _floor(turn: Turn) -> float:

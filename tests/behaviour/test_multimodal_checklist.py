@@ -98,7 +98,7 @@ def test_image_urls_in_note_content_that_may_not_be_fetched_stay_links(converse:
 
 def test_image_urls_in_note_are_fetched_if_fetcher_is_set() -> None:
     reader = AttachmentResolver(
-        SourceReaders(readers={SourceMedium.PICTURE: ImageReader(fetch={URL: JPEG}.__getitem__)}), known=()
+        SourceReaders(readers={SourceMedium.PICTURE: ImageReader(fetch={URL: JPEG}.__getitem__)}), known=tuple
     )
     wanted = ActiveNote(path="note.md", text=f"![gauge]({URL})").to_artifact()
     assert not isinstance(wanted, UnresolvedAttachment)

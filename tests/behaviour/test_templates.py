@@ -145,7 +145,7 @@ def test_history_repeats_sent_text_and_note_moves_to_library(converse: type[Watc
 
 
 def test_artifact_records_how_it_was_attached(vault: Path) -> None:
-    reading = AttachmentResolver(open_sources(vault)(), known=())
+    reading = AttachmentResolver(open_sources(vault)(), known=tuple)
     drawn = expand_typed_text("{[[Spec]]} {docs}", reading.resolve_template)
     assert [artifact.source.via for artifact in drawn.artifacts] == ["template", "template:docs", "template:docs"]
 

@@ -50,4 +50,4 @@ def seal(text: str) -> str:
 
 
 def segments_of(envelope: Envelope, layer_id: LayerId) -> tuple[Segment, ...]:
-    return envelope.layers[LAYER_ORDER.index(layer_id)].segments
+    return tuple(envelope.layers[LAYER_ORDER.index(layer_id)].segments)

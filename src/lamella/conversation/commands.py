@@ -6,6 +6,7 @@ wins, and ``merge_pending_into_request`` merges them with the question.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NoReturn
 
 from msgspec import Struct
@@ -283,7 +284,7 @@ class CommandResolver:
     ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
         refreshed, folders, messages = self._refresh(turn_request, sources) if turn_request.refresh else ((), (), [])
         question = turn_request.text or self._last_question()
-        reader = AttachmentResolver(sources, known=list_linkable(self._state), question=question)
+        reader = AttachmentResolver(sources, known=partial(list_linkable, self._state), question=question)
         given = resolve_policies(reader.read_attachments(turn_request.attach), turn_request, self._state)
         read = (*refreshed, *self._reread_folders(folders, reader, messages), *given)
         others = {one.id for one in read}, {one.source.via for one in read if one.source.via is not None}

@@ -29,7 +29,7 @@ from lamella.core.prompt.attachments import drop_from_library, is_in_working_set
 from lamella.core.prompt.layers.library import is_readable
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.state import PromptState
+from lamella.core.prompt.state import PromptState, get_index
 from lamella.core.values import replace
 from lamella.errors import ArtifactError, BadInputError, InvalidOperationError, SourceNotFoundError
 from lamella.ports import SourceCatalog, SourceReaders
@@ -211,11 +211,13 @@ def reattach_missing(turn: Turn, state: PromptState) -> Turn:
     Images of an active note are sent only with the turn in which it was active.
     """
     but = {*turn.detach, *turn.drop, *(artifact.id for artifact in turn.attached)}
-    placed = state.placed
+    index = get_index(state)
+    is_covered = index.covers(linger=turn.turn_settings.linger, turn_number=state.turn_count)
+    library, placed = (index.active_library, index.active_placed) if is_covered else (state.library, state.placed)
     # This runs for every turn, and usually every artifact is in full. The identity check filters those out cheaply.
     less = [
         (name, entry)
-        for name, entry in state.library.items()
+        for name, entry in library.items()
         if name in placed and (placed[name].artifact is not entry.artifact or not placed[name].is_full)
     ]
     back = [

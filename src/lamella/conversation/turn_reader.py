@@ -5,7 +5,8 @@ the images that the active note embeds; an image that cannot be sent gives a war
 ``with_secret_warnings`` refuse or report secrets in texts for a remote model. Messages never repeat a secret.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 
 from lamella.conversation.adapters import Adapters
 from lamella.conversation.library import (
@@ -124,25 +125,34 @@ def _image_target(target: str, note: Artifact, sources: SourceReaders) -> str:
 class AttachmentResolver:
     """Reads the attachments and templates of one turn.
 
-    ``known`` are artifacts of earlier turns, for links that no source can resolve. ``question`` selects the files of a
+    ``known`` lists the artifacts of earlier turns, for links that no source can resolve. ``question`` selects the files of a
     codebase, unless the codebase was attached with a question of its own.
     """
 
-    def __init__(self, sources: SourceReaders, *, known: Iterable[Artifact], question: str = "") -> None:
+    def __init__(self, sources: SourceReaders, *, known: Callable[[], Iterable[Artifact]], question: str = "") -> None:
         self._sources = sources
         self._question = question
-        self._earlier_artifacts = tuple(known)
-        # Only files that earlier turns read can have been moved.
-        self._moved_files = MovedFiles(self._earlier_artifacts, sources.catalog) if self._earlier_artifacts else None
+        self._list_known = known
         self._attached: tuple[Artifact, ...] = ()
         self.warnings: list[str] = []
+
+    @cached_property
+    def _earlier_artifacts(self) -> tuple[Artifact, ...]:
+        # Most turns attach texts, and need no list of what is known.
+        return tuple(self._list_known())
+
+    @cached_property
+    def _moved_files(self) -> MovedFiles | None:
+        # Only files that earlier turns read can have been moved.
+        return MovedFiles(self._earlier_artifacts, self._sources.catalog) if self._earlier_artifacts else None
 
     def read_attachments(self, attach: Sequence[Artifact | UnresolvedAttachment]) -> tuple[Artifact, ...]:
         """Return every attachment as artifacts; a folder or tag becomes its notes."""
         self._attached = tuple(
             self._with_images(artifact) for item in attach for artifact in self._read_attachment(item)
         )
-        self._warn_once(self._moved_files.warnings if self._moved_files else ())
+        if any(isinstance(item, UnresolvedAttachment) for item in attach):
+            self._warn_once(self._moved_files.warnings if self._moved_files else ())
         return self._attached
 
     def _read_attachment(self, item: Artifact | UnresolvedAttachment) -> Iterator[Artifact]:
@@ -368,7 +378,7 @@ def read_turn(
     ``receipts`` are compactions that no earlier turn was asked under.
     """
     sources = adapters.open_sources()
-    reader = AttachmentResolver(sources, known=list_linkable(state), question=turn_request.text)
+    reader = AttachmentResolver(sources, known=partial(list_linkable, state), question=turn_request.text)
     pins = turn_request.pin or turn_request.unpin or turn_request.pinned is not None
     policy_changes, pinned = resolve_pins(turn_request, state, receipts) if pins else ((), None)
     attached = resolve_policies(reader.read_attachments(turn_request.attach), turn_request, state)
@@ -443,8 +453,12 @@ def resolve_policies(
         return attached
     given = {one.id for one in attached if one.policy is not None}
     dropped = {name for name in turn_request.drop if name in state.library and not _is_pinned(state, name)}
-    known = given | (state.library.keys() - dropped)
-    return tuple(one if one.id in known else replace(one, policy=KINDS[one.kind].policy) for one in attached)
+    return tuple(
+        one
+        if one.id in given or (one.id in state.library and one.id not in dropped)
+        else replace(one, policy=KINDS[one.kind].policy)
+        for one in attached
+    )
 
 
 def unify_policies(attached: tuple[Artifact, ...]) -> tuple[Artifact, ...]:

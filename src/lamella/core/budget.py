@@ -8,6 +8,7 @@ target removes earlier messages; it must not reduce what the current turn may at
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -46,6 +47,10 @@ class Tokenizer(Struct, frozen=True, kw_only=True, eq=False):
         return hash(self.name)
 
 
+# C-level getters: each request has thousands of messages, which several counts go through.
+_get_tokens, _get_images = attrgetter("tokens"), attrgetter("images")
+
+
 def count_request_tokens(messages: Sequence[Message], tools: Sequence[ToolDefinition], tokenizer: Tokenizer) -> int:
     """Count all tokens that a request bills: text, images, tool definitions and message overhead."""
     tokens = count_messages_tokens(messages, tokenizer) + tokenizer.tokens_per_request
@@ -54,9 +59,13 @@ def count_request_tokens(messages: Sequence[Message], tools: Sequence[ToolDefini
 
 def count_messages_tokens(messages: Sequence[Message], tokenizer: Tokenizer) -> int:
     """Count the tokens of messages within a request: text, images and the overhead per message."""
-    content = sum([message.tokens for message in messages])
-    images = sum([count_images_tokens(message.images, tokenizer) for message in messages if message.images])
-    return content + images + tokenizer.tokens_per_message * len(messages)
+    content = sum(map(_get_tokens, messages))
+    pictures = filter(None, map(_get_images, messages))
+    return (
+        content
+        + sum([count_images_tokens(images, tokenizer) for images in pictures])
+        + tokenizer.tokens_per_message * len(messages)
+    )
 
 
 def count_pieces_tokens(pieces: Sequence[str], count: Callable[[str], int]) -> int:

@@ -26,7 +26,7 @@ from lamella.core.prompt.attachments import (
     drop_from_library,
     is_in_working_set,
 )
-from lamella.core.prompt.cache_history import AttachmentStats, CacheEntry, CacheHistory, age_bucket_index
+from lamella.core.prompt.cache_history import AttachmentStats, CacheEntry, CacheHistory, age_bucket_index, sum_stats
 from lamella.core.prompt.cutting import has_no_attachments, inline_stub, must_stay_readable
 from lamella.core.prompt.layers.history import history_messages
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, can_shrink, carried_form
@@ -34,7 +34,7 @@ from lamella.core.prompt.layers.model import build_system_layer, message_positio
 from lamella.core.prompt.prompt import has_system_message
 from lamella.core.prompt.receipts import UNDO_CAUSE
 from lamella.core.prompt.rules import rules_change_prompt
-from lamella.core.prompt.state import PromptState
+from lamella.core.prompt.state import PromptState, get_index
 from lamella.core.text.diff import build_diff
 from lamella.core.values import replace
 
@@ -107,9 +107,7 @@ def _estimate_later_cut(read: float, write: float) -> float:
 def estimate_reuse(cache_history: CacheHistory) -> ReuseProbabilities:
     """Estimate the probabilities from the cache history of a branch."""
     lapses, seen = cache_history.short_expiries + cache_history.long_expiries, cache_history.requests
-    all_stats = cache_history.attachment_stats.values()
-    absent, returned = sum([one.absent for one in all_stats]), sum([one.returned for one in all_stats])
-    stayed, dropped = sum([one.stayed for one in all_stats]), sum([one.dropped for one in all_stats])
+    stayed, dropped, absent, returned = sum_stats(cache_history.attachment_stats)
     # Observed rates, smoothed with the typical values. The last term of the first one is the chance that the
     # conversation ends, which makes later savings as worthless as an expiry does.
     return ReuseProbabilities(
@@ -226,7 +224,11 @@ def collect_layout_inputs(
     now = with_settings(state, turn)
     first = int(has_system_message(now.system, {}))
     messages = history_messages(state.history.shown)
-    sizes = [count_message_tokens(message, tokenizer) for message in messages]
+    overhead = tokenizer.tokens_per_message
+    sizes = [
+        count_message_tokens(message, tokenizer) if message.images else message.tokens + overhead
+        for message in messages
+    ]
     head = build_system_layer(now.system, count=tokenizer.count).tokens + tokenizer.tokens_per_message if first else 0
     base = head + (count_tools_tokens(now.tools, tokenizer.count) if now.tools else 0)
     ends = list(accumulate(sizes, initial=base))
@@ -234,6 +236,15 @@ def collect_layout_inputs(
     library = drop_from_library(state.library, turn.drop)[0] if turn.drop else state.library
     library = detach_from_working_set(library, turn.detach) if turn.detach else library
     attached: dict[str, Artifact] = {artifact.id: artifact for artifact in collect_attachments(turn, library)[0]}
+    index = get_index(state)
+    placed = index.active_placed
+    if index.covers(linger=turn.turn_settings.linger, turn_number=state.turn_count, names=attached):
+        # Nothing that is only counted in the list of handles matters.
+        library = (
+            {name: library[name] for name in index.active_library if name in library}
+            if turn.drop or turn.detach
+            else index.active_library
+        )
     alive = {
         name
         for name, entry in library.items()
@@ -245,21 +256,19 @@ def collect_layout_inputs(
         _library_order(library, alive, attached, probabilities=probabilities, turn=state.turn_count) if heads else []
     )
     # Handles in the list of removed artifacts move with a cut, so removing them saves nothing.
-    alive |= {name for name, one in state.placed.items() if one.form is ArtifactForm.HANDLE and name in library}
+    alive |= {name for name, one in placed.items() if one.form is ArtifactForm.HANDLE and name in library}
     entries = [one for one in state.cache_history.entries if _is_unexpired(one, profile, at)]
-    kept_placed = {name: one for name, one in state.placed.items() if name in alive and one.is_full} if heads else {}
+    kept_placed = {name: one for name, one in placed.items() if name in alive and one.is_full} if heads else {}
     inputs = LayoutInputs(
         first_message=first,
         token_offsets=ends,
-        carriers=_attachment_carriers(state, alive, kept_placed, first=first, tokenizer=tokenizer),
+        carriers=_attachment_carriers(state, placed, alive, kept_placed, first=first, tokenizer=tokenizer),
         cache_entries=entries,
         stable_message=state.cache_history.stable_message,
         probabilities=probabilities,
         profile=profile,
         full_tokens={
-            name: _count_full_tokens(one, tokenizer)
-            for name, one in state.placed.items()
-            if name in alive and one.pieces
+            name: _count_full_tokens(one, tokenizer) for name, one in placed.items() if name in alive and one.pieces
         },
         update_tokens={},
         leaving={
@@ -328,10 +337,16 @@ def _is_unexpired(entry: CacheEntry, profile: CacheProfile, at: datetime | None)
 
 
 def _attachment_carriers(
-    state: PromptState, in_use: set[str], reusable: Mapping[str, PlacedArtifact], *, first: int, tokenizer: Tokenizer
+    state: PromptState,
+    placed: Mapping[str, PlacedArtifact],
+    in_use: set[str],
+    reusable: Mapping[str, PlacedArtifact],
+    *,
+    first: int,
+    tokenizer: Tokenizer,
 ) -> list[AttachmentCarrier]:
     """List the turns whose questions contain attachments; those in ``reusable`` may stay at the head of one."""
-    owners = {piece: name for name, one in state.placed.items() for piece in one.pieces if name in state.library}
+    owners = {piece: name for name, one in placed.items() for piece in one.pieces if name in state.library}
     carriers: list[AttachmentCarrier] = []
     at = first
     for turn in state.history.shown:

@@ -318,10 +318,11 @@ def _count_valid_messages(before: CacheRequest, now: CacheRequest, profile: Cach
 class PerfectCache(Struct, frozen=True, kw_only=True, gc=False):
     """A cache that serves every piece of text ever sent, at any position and without expiry.
 
-    ``seen`` has the tokens of each piece as the tokenizer with this name counts them.
+    ``levels`` have the tokens of each piece as the tokenizer with this name counts them. Each level is at least twice
+    as large as the next one, so that a request copies only a little of them.
     """
 
-    seen: Mapping[str, int] = {}
+    levels: tuple[Mapping[str, int], ...] = ()
     tokenizer_name: str = ""
 
     def serve(
@@ -338,20 +339,34 @@ class PerfectCache(Struct, frozen=True, kw_only=True, gc=False):
             for message in messages
             for piece in message.pieces
         }
-        seen = self.seen
-        if seen and self.tokenizer_name != tokenizer.name:
+        levels = self.levels
+        if levels and self.tokenizer_name != tokenizer.name:
             # The counts of two tokenizers do not add up: after a change of model, count every piece again.
-            seen = {piece: tokenizer.count(piece) for piece in seen}
-        new = {
-            piece: tokenizer.count(piece) if tokens is None else tokens
-            for piece, tokens in token_counts.items()
-            if piece not in seen
-        }
-        known = sum([seen[piece] for piece in token_counts if piece in seen])
+            levels = ({piece: tokenizer.count(piece) for level in levels for piece in level},)
+        # A request has thousands of pieces, and set operations look at them without a loop.
+        left, known = set(token_counts), 0
+        for level in levels:
+            hits = level.keys() & left
+            known += sum(map(level.__getitem__, hits))
+            left -= hits
+        # In the order of the request, so that equal requests give equal caches.
+        counts = [(piece, token_counts[piece]) for piece in token_counts if piece in left] if left else []
+        new = {piece: tokenizer.count(piece) if tokens is None else tokens for piece, tokens in counts}
         ideal = replace(profile, minimum=0, granularity=1, bills_writes=False)
         total = usage.read + usage.write + usage.uncached
         served = split_by_price_class(min(max(known, usage.read), total), total, ideal)
-        return served, PerfectCache(seen={**seen, **new}, tokenizer_name=tokenizer.name)
+        return served, PerfectCache(levels=_add_level(levels, new), tokenizer_name=tokenizer.name)
+
+
+def _add_level(levels: tuple[Mapping[str, int], ...], new: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
+    """Return the levels with new pieces, merged until each is at least twice as large as the next one."""
+    if not new:
+        return levels
+    grown = [*levels, new]
+    while len(grown) > 1 and len(grown[-2]) < 2 * len(grown[-1]):
+        last = grown.pop()
+        grown[-1] = {**grown[-1], **last}
+    return tuple(grown)
 
 
 def common_prefix_end(before: Sequence[Message], now: Sequence[Message]) -> DivergencePoint:

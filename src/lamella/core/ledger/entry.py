@@ -42,7 +42,7 @@ from lamella.core.log.call import (
 from lamella.core.log.turn import ArtifactForm, BreakpointMode
 from lamella.core.messages import LIBRARY_HEADING, Message, ModelReply, Role, Usage, tail_positions
 from lamella.core.prompt.envelope import Envelope, stable_message_count
-from lamella.core.prompt.layers.model import SYSTEM_POSITION, LayerId, Segment, message_position
+from lamella.core.prompt.layers.model import SYSTEM_POSITION, LayerId, Segment, message_position, shown_segments
 from lamella.core.prompt.layers.turn import rejected_images
 from lamella.core.prompt.prefix_change import detect_prefix_change, is_triggered
 from lamella.core.prompt.prompt import Prompt, render_user_message
@@ -402,10 +402,11 @@ def naive_messages(prompt: Prompt) -> tuple[Message, ...]:
     head = Message(role=Role.SYSTEM, pieces=layer.pieces, tokens=layer.tokens)
     messages = [head] if layer.pieces else []
     for turn in prompt.history.turns:
-        messages.append(turn.question.message)
         if turn.rounds:
-            messages += [message.message for message in turn.rounds]
-        messages.append(turn.reply_message or turn.reply.message)
+            messages += [turn.question.message, *(message.message for message in turn.rounds)]
+            messages.append(turn.reply_message or turn.reply.message)
+        else:
+            messages += (turn.question.message, turn.reply_message or turn.reply.message)
     attached = prompt.attachments_in_force
     if not attached:
         return (*messages, prompt.user.message, *after)
@@ -472,7 +473,7 @@ def cached_tokens_by_layer(envelope: Envelope, read: int, tokenizer: Tokenizer) 
     if left <= 0:
         return dict.fromkeys(LayerId, 0)
     covered = {
-        layer.id: sum([segment.tokens for segment in layer.segments if segment.place is not None])
+        layer.id: sum([segment.tokens for segment in shown_segments(layer.segments) if segment.place is not None])
         for layer in envelope.layers
     }
     messages = envelope.messages
@@ -487,7 +488,7 @@ def cached_tokens_by_layer(envelope: Envelope, read: int, tokenizer: Tokenizer) 
         bare -= weight
     # Within a message attachments come before the typed text. That is also the order of the layers.
     for layer in envelope.layers:
-        for segment in layer.segments:
+        for segment in shown_segments(layer.segments):
             if segment.place in uncovered:
                 served = min(uncovered[segment.place], segment.tokens)
                 covered[layer.id] += served - segment.tokens

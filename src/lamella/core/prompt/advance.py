@@ -12,6 +12,7 @@ from lamella.core.log.receipts import is_stage_data_id
 from lamella.core.log.turn import (
     ArtifactForm,
     AttachmentMode,
+    LayoutMode,
     LayoutPlan,
     MessageAuthor,
     SystemParts,
@@ -49,7 +50,7 @@ from lamella.core.prompt.prompt import (
 )
 from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.rules import apply_rule_changes
-from lamella.core.prompt.state import PromptState
+from lamella.core.prompt.state import PromptState, get_index
 from lamella.core.values import replace
 
 # Chooses the layout plan of a turn from the state before the turn and the turn itself. During a replay the state has
@@ -79,6 +80,9 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
     now, attached, dropped, warnings = _apply_attachments(with_settings(before, turn), turn)
     if turn.rules is not None:
         now = apply_rule_changes(now, turn.rules, tokenizer)
+    if turn.turn_settings.layout is LayoutMode.AUTO:
+        # In other layouts the request contains nearly everything that is known.
+        now = replace(now, index=get_index(now))
     # The planner gets the state before the turn's changes: it compares the two to find out what must fold.
     layout_plan = _plan_layout(before, turn, plan_layout, tokenizer=tokenizer)
     if layout_plan.keep_messages is not None:
@@ -124,6 +128,7 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
         working_set=opened.cache_history.working_set,
         picture_lines=_make_removed_image_lines(turn, shown, position=message_position(asked_at), tokenizer=tokenizer),
         unlisted_attachments=now.unlisted_attachments,
+        index=now.index if now.index is not None and now.index.is_of(now.library, now.placed) else None,
     )
     opened = replace(
         opened,
@@ -210,7 +215,12 @@ def _build_question_by_cost(
     tokenizer: Tokenizer,
 ) -> tuple[Message, RenderedAttachments, PromptState]:
     """Do the same as ``_build_question`` if costs decide the layout, and record the request in the cache history."""
-    in_set = working_set_ids(now.library, attached, turn.turn_settings, turn_number=now.turn_count)
+    index = get_index(now)
+    is_covered = index.covers(
+        linger=turn.turn_settings.linger, turn_number=now.turn_count, names=[artifact.id for artifact in attached]
+    )
+    library = index.active_library if is_covered else now.library
+    in_set = working_set_ids(library, attached, turn.turn_settings, turn_number=now.turn_count)
     question, shown = build_question_with_delta(
         now,
         attached,
@@ -277,7 +287,12 @@ def record_turn_attachments(
         stays_attached=True if sticks else None,
         restored_ids=restored_ids,
     )
-    learnt = replace(state, library=library, placed=merge_placed(state.placed, rendered[2], replaced_ids=shown_in_full))
+    placed = merge_placed(state.placed, rendered[2], replaced_ids=shown_in_full)
+    index = state.index
+    if index is not None and index.is_of(state.library, state.placed):
+        changed = dict.fromkeys([*(artifact.id for artifact in attached), *(one.artifact.id for one in rendered[2])])
+        index = index.with_attached(library, placed, changed) if changed else index
+    learnt = replace(state, library=library, placed=placed, index=index)
     return (
         replace(
             learnt,

@@ -11,7 +11,7 @@ from lamella.core.prompt.cutting import attachments_moved_by_cut
 from lamella.core.prompt.layers.library import LibraryEntry
 from lamella.core.prompt.layers.turn import RenderedAttachments, is_shown_in_full, render_attachment_delta
 from lamella.core.prompt.prompt import build_question_message
-from lamella.core.prompt.state import PromptState
+from lamella.core.prompt.state import PromptState, get_index
 from lamella.core.text.content import escape_line
 
 _DETACHED_LABEL, _REATTACHED_LABEL = "No longer attached", "Attached again"
@@ -45,8 +45,11 @@ def build_question_with_delta(
 
     The message has the texts that a cut moved here, new attachments, and a line on the working set if it changed.
     """
+    index = get_index(state)
     moved = (
-        attachments_moved_by_cut(state.library, state.placed, position) if layout_plan.keep_messages is not None else []
+        attachments_moved_by_cut(index.active_library, index.active_placed, position)
+        if layout_plan.keep_messages is not None
+        else []
     )
     shown = render_working_set_change(
         state, attached, layout_plan=layout_plan, position=position, working_set=working_set, tokenizer=tokenizer
@@ -54,7 +57,7 @@ def build_question_with_delta(
     if not layout_plan.order:
         return build_question_message(shown, typed, count=tokenizer.count, moved=moved), shown
     segments, pieces, added, images = shown
-    names = {one.pieces[-1]: name for name, one in state.placed.items() if one.place == position and one.pieces}
+    names = {one.pieces[-1]: name for name, one in index.active_placed.items() if one.place == position and one.pieces}
     names |= {segment.text: segment.id for segment in segments if segment.text}
     arranged = _order_pieces((*moved, *pieces), names, layout_plan.order)
     return build_question_message((segments, arranged, added, images), typed, count=tokenizer.count), shown
@@ -107,7 +110,7 @@ def _render_working_set_lines(
     current, known = frozenset(working_set), frozenset(before)
     here = {name for name in working_set if name in new_ids or (name in placed and placed[name].place == position)}
     # A cut also removes earlier lines, so everything that stays readable and is not attached must be named again.
-    candidates = placed if is_cut else before
+    candidates = get_index(state).active_placed if is_cut else before
     removed = [
         name for name in candidates if name not in current and name in state.library and _is_readable(state, name)
     ]

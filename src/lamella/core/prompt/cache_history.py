@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -138,19 +139,99 @@ def add_tool_messages(cache_history: CacheHistory, messages: int) -> CacheHistor
     return cache_history._replace(entries=(*cache_history.entries, last._replace(position=last.position + messages)))
 
 
+class GrowingStats(Mapping[str, AttachmentStats]):
+    """Statistics per artifact that a request updates without going through all of them.
+
+    The count ``absent`` of an artifact outside the working set is stored without the number of requests that were
+    counted so far, so that one number advances all of them. ``present`` are the artifacts of the working set.
+    """
+
+    __slots__ = ("_absent", "_present", "_requests", "totals")
+
+    def __init__(
+        self,
+        absent: dict[str, AttachmentStats],
+        present: dict[str, AttachmentStats],
+        *,
+        requests: int,
+        totals: AttachmentStats,
+    ) -> None:
+        self._absent, self._present, self._requests, self.totals = absent, present, requests, totals
+
+    def __getitem__(self, name: str) -> AttachmentStats:
+        found = self._present.get(name)
+        if found is not None:
+            return found
+        one = self._absent[name]
+        return one._replace(absent=one.absent + self._requests)
+
+    def __iter__(self) -> Iterator[str]:
+        return chain(self._absent, self._present)
+
+    def __len__(self) -> int:
+        return len(self._absent) + len(self._present)
+
+    def with_request(
+        self, before: Collection[str], now: Collection[str], known: Collection[str]
+    ) -> "GrowingStats | None":
+        """Return the statistics after a request; None if more changed than the working set.
+
+        ``before`` and ``now`` are the working sets of the request before and of this one.
+        """
+        seen = [name for name in before if name in known]
+        new = [name for name in seen if name not in self]
+        moved = any(name not in known for name in self._present) or any(name in self._absent for name in seen)
+        if moved or len(self) + len(new) != len(known):
+            return None
+        requests = self._requests + 1
+        present: dict[str, AttachmentStats] = {}
+        came = {name: self[name] for name in now if name in known and name not in before}
+        left = {name: self.get(name, _EMPTY_STATS) for name in seen if name not in now}
+        absent = {**self._absent} if came or left else self._absent
+        for name in seen:
+            if name in now:
+                one = self.get(name, _EMPTY_STATS)
+                present[name] = one._replace(stayed=one.stayed + 1)
+        for name, one in left.items():
+            absent[name] = AttachmentStats(one.stayed + 1, one.dropped + 1, one.absent - requests, one.returned)
+        for name, one in came.items():
+            absent.pop(name, None)
+            present[name] = one._replace(absent=one.absent + 1, returned=one.returned + 1)
+        stayed, dropped, away, returned = self.totals
+        totals = AttachmentStats(
+            stayed + len(seen), dropped + len(left), away + len(known) - len(seen), returned + len(came)
+        )
+        return GrowingStats(absent, present, requests=requests, totals=totals)
+
+
+def sum_stats(stats: Mapping[str, AttachmentStats]) -> AttachmentStats:
+    """Return the sums over all artifacts."""
+    if isinstance(stats, GrowingStats):
+        return stats.totals
+    return AttachmentStats(*[sum(counts) for counts in zip(*stats.values(), strict=True)])
+
+
 def _update_stats(
     cache_history: CacheHistory, working_set: Collection[str], known: Iterable[str]
 ) -> Mapping[str, AttachmentStats]:
     """Count for each known artifact whether it stayed in the working set, left it, stayed out, or came back."""
-    before = frozenset(cache_history.working_set)
+    before, old = frozenset(cache_history.working_set), cache_history.attachment_stats
+    known = known if isinstance(known, Collection) else list(known)
+    if isinstance(old, GrowingStats) and (grown := old.with_request(before, working_set, known)) is not None:
+        return grown
     stats: dict[str, AttachmentStats] = {}
     for name in known:
-        stayed, dropped, absent, returned = cache_history.attachment_stats.get(name, _EMPTY_STATS)
+        stayed, dropped, absent, returned = old.get(name, _EMPTY_STATS)
         if name in before:
             stats[name] = AttachmentStats(stayed + 1, dropped + (name not in working_set), absent, returned)
         else:
             stats[name] = AttachmentStats(stayed, dropped, absent + 1, returned + (name in working_set))
-    return stats
+    return GrowingStats(
+        {name: one for name, one in stats.items() if name not in working_set},
+        {name: one for name, one in stats.items() if name in working_set},
+        requests=0,
+        totals=sum_stats(stats),
+    )
 
 
 _EMPTY_STATS = AttachmentStats()

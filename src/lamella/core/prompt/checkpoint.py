@@ -525,6 +525,8 @@ def _encode_body(
             compaction_step=None,
             kept_messages=None,
             cleared_from=None,
+            index=None,
+            cache_history=state.cache_history._replace(attachment_stats=dict(state.cache_history.attachment_stats)),
             history=replace(state.history, turns=SharedSequence(), digest=without_texts(state.history.digest)),
         ),
         tuple(tables.stored_artifacts),

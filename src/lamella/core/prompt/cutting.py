@@ -12,6 +12,7 @@ from lamella.core.artifacts.kinds import LIBRARY_KIND, goes_to_library
 from lamella.core.artifacts.model import Artifact
 from lamella.core.budget import Tokenizer
 from lamella.core.log.turn import ArtifactForm, AttachmentMode, LayoutPlan, TurnSettings
+from lamella.core.prompt.artifact_index import ArtifactIndex, build_index
 from lamella.core.prompt.attachments import is_in_working_set
 from lamella.core.prompt.folding import (
     has_only_inline_stubs,
@@ -33,10 +34,12 @@ from lamella.core.prompt.layers.library import (
     make_placed_artifact,
     place_handle_list,
     place_in_library,
+    place_newest_handles,
+    place_without_text,
 )
 from lamella.core.prompt.layers.model import SYSTEM_POSITION, message_position
 from lamella.core.prompt.prompt import has_system_message, render_user_message
-from lamella.core.prompt.state import PromptState
+from lamella.core.prompt.state import PromptState, get_index
 from lamella.core.values import replace
 
 
@@ -67,7 +70,12 @@ def refold_from(
         chain.from_iterable([turn.question_message.pieces for turn in history.turns[history.hidden_turns : at]])
     )
     placed: dict[str, PlacedArtifact] = {one.id: place_inlined_note(one) for one in state.system.inlined}
-    placed |= {name: one for name, one in state.placed.items() if keep and _is_in_kept_message(one, end, head)}
+    index = get_index(state)
+    names = [artifact.id for artifact in attached]
+    # Retired artifacts are only counted, unless one of them comes back with this turn.
+    is_covered = index.covers(linger=turn_settings.linger, turn_number=state.turn_count, names=names)
+    library, before = (index.active_library, index.active_placed) if is_covered else (state.library, state.placed)
+    placed |= {name: one for name, one in before.items() if keep and _is_in_kept_message(one, end, head)}
     now = replace(state, history=history, system_library={}, library_rendered_from=None, turn_settings=turn_settings)
     if at <= history.hidden_turns:
         # No turn that was shown stays as sent, so the history mode may choose again which turns to show. That must
@@ -76,7 +84,7 @@ def refold_from(
     shown = {artifact.id for artifact in attached}
     left = {
         name: entry
-        for name, entry in state.library.items()
+        for name, entry in library.items()
         if name not in placed
         or (
             name not in shown
@@ -87,9 +95,21 @@ def refold_from(
     # Lists of handles in messages that stay use part of the token limit for all such lists.
     above = sum([one.tokens for one in placed.values() if one.is_listed])
     placed |= _place_removed(
-        now, left, attached, kept_pieces=kept_pieces, position=position, handle_list_tokens=above, tokenizer=tokenizer
+        now,
+        left,
+        attached,
+        index=index if is_covered else None,
+        kept_pieces=kept_pieces,
+        position=position,
+        handle_list_tokens=above,
+        tokenizer=tokenizer,
     )
-    return replace(now, placed=placed, epoch=state.epoch if state.turn_settings is None else state.epoch + 1)
+    now = replace(now, epoch=state.epoch if state.turn_settings is None else state.epoch + 1)
+    if not is_covered:
+        return replace(now, placed=placed, index=build_index(now.library, placed))
+    relisted = [one for one in reversed(index.retired[-len(placed) - 1 :]) if one.name in placed]
+    folded = index.after_fold(placed, relisted=relisted)
+    return replace(now, placed=folded.placed, index=folded)
 
 
 def first_removed_turn(history: ConversationHistory, keep_messages: int, *, first_message: int) -> tuple[int, int]:
@@ -192,6 +212,7 @@ def _place_removed(
     entries: Mapping[str, LibraryEntry],
     attached: Sequence[Artifact],
     *,
+    index: ArtifactIndex | None,
     kept_pieces: Collection[str],
     position: str,
     handle_list_tokens: int,
@@ -199,7 +220,8 @@ def _place_removed(
 ) -> dict[str, PlacedArtifact]:
     """Place the artifacts whose copies the cut removed, and list those that are no longer used.
 
-    ``kept_pieces`` are the pieces that stay above the cut; ``handle_list_tokens`` is the token count of handle lists
+    With an ``index``, retired artifacts are counted although they are not in ``entries``. ``kept_pieces`` are the pieces
+    that stay above the cut; ``handle_list_tokens`` is the token count of handle lists
     that stay there.
     """
     turn_settings = state.turn_settings or TurnSettings()
@@ -226,11 +248,23 @@ def _place_removed(
             )
         else:
             unused.append(entry)
-    if not unused:
+    if not unused and (index is None or not index.retired):
         return placed
     placed_tokens = sum([one.tokens for one in placed.values()])
     placed_tokens += sum([message.tokens for message in history_messages(state.history.shown)])
     remaining_tokens = handle_list_budget(placed_tokens) - handle_list_tokens
+    if index is not None:
+        newest = (index.library[one.name].artifact for one in index.newest_first([one.artifact.id for one in unused]))
+        listed = place_newest_handles(
+            newest,
+            len(unused) + len(index.retired),
+            count=tokenizer.count,
+            position=position,
+            max_tokens=remaining_tokens,
+            is_continued=handle_list_tokens > 0,
+        )
+        silent = {one.artifact.id: place_without_text(one.artifact) for one in unused if one.artifact.id not in listed}
+        return placed | listed | silent
     return placed | place_handle_list(
         unused,
         count=tokenizer.count,

@@ -19,7 +19,7 @@ from lamella.core.log.turn import ArtifactForm, BreakpointMode, LayoutMode, Reas
 from lamella.core.messages import CacheBoundaries, Message, ModelRequest, Role, cache_boundaries_of
 from lamella.core.prompt.layers.history import build_history_layer
 from lamella.core.prompt.layers.library import build_library_layer
-from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer
+from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer, shown_segments
 from lamella.core.prompt.layers.turn import build_user_layer
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.signed_reasoning import drop_reasoning_of_others
@@ -108,7 +108,7 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
     def layer(self, layer_id: LayerId) -> Layer:
         return self.by_id[layer_id]
 
-    def segments(self, layer_id: LayerId) -> tuple[Segment, ...]:
+    def segments(self, layer_id: LayerId) -> Sequence[Segment]:
         return self.by_id[layer_id].segments
 
 
@@ -118,7 +118,11 @@ def make_envelope(prompt: Prompt, budget: TokenBudget) -> Envelope:
     tokens = count_tokens(prompt, budget)
     layers = (
         prompt.system_layer,
-        build_library_layer(prompt.placed_library, prompt.placed),
+        build_library_layer(
+            prompt.shown_library,
+            prompt.placed if prompt.index is None else prompt.index.active_placed,
+            segments=prompt.library_segments,
+        ),
         _build_turn_layer(prompt, tokens.by_layer[LayerId.L3]),
         build_history_layer(prompt.history_segments),
         build_user_layer(prompt.user),
@@ -151,7 +155,7 @@ def count_tokens(prompt: Prompt, budget: TokenBudget) -> PromptTokenCounts:
     turn += count_images_tokens(images, prompt.tokenizer) if images else 0
     by_layer = {
         LayerId.L1.value: prompt.system_layer.tokens,
-        LayerId.L2.value: sum([placed.segment.tokens for placed in prompt.placed_library]),
+        LayerId.L2.value: sum([placed.segment.tokens for placed in prompt.shown_library]),
         LayerId.L3.value: turn + sum([message.segment.tokens for message in prompt.rounds]),
         LayerId.L4.value: sum([segment.tokens for segment in prompt.history_segments]),
         LayerId.L5.value: prompt.user.segment.tokens,
@@ -181,7 +185,9 @@ def make_fingerprint(envelope: Envelope) -> RequestFingerprint:
     """Build the fingerprint of a request, stored with its question: hashes, renderer version and counts."""
     prompt, layers = envelope.prompt, envelope.layers
     system, library, turn, strip, _ = layers
-    forms = [segment.form for segment in (*library.segments, *strip.segments)]
+    # Retired artifacts are handles without text.
+    retired, shown = prompt.retired_count, shown_segments(library.segments)
+    forms = [segment.form for segment in (*shown, *strip.segments)]
     preamble = prompt.preamble
     # Placeholders are not context of their own: the messages they replace are counted instead of them.
     left_out = preamble.removed_messages - len(preamble.blocks) - (preamble.notice is not None)
@@ -196,9 +202,10 @@ def make_fingerprint(envelope: Envelope) -> RequestFingerprint:
         segments=tuple([len(layer.segments) for layer in layers]),
         attached=sum(sizes.values()),
         referred=sum([size for name, size in sizes.items() if name in referred]),
-        context=len(forms) + left_out,
-        compacted=sum([forms.count(form) for form in _SHORTENED_FORMS]) + left_out,
-        unparsed=sum([segment.kind in UNPARSED_KINDS for segment in (*library.segments, *turn.segments)]),
+        context=len(forms) + retired + left_out,
+        compacted=sum([forms.count(form) for form in _SHORTENED_FORMS]) + retired + left_out,
+        unparsed=sum([segment.kind in UNPARSED_KINDS for segment in (*shown, *turn.segments)])
+        + (0 if prompt.index is None else prompt.index.unparsed),
     )
 
 
@@ -215,7 +222,7 @@ def hash_request(envelope: Envelope) -> RequestHash:
 
 def is_shortened(prompt: Prompt) -> bool:
     """Return whether a request lacks text that recall can return: removed messages, or shortened context."""
-    if prompt.preamble.removed_messages:
+    if prompt.preamble.removed_messages or prompt.retired_count:
         return True
     layers = (LayerId.L2, LayerId.L3, LayerId.L4)
     return any(segment.form in _SHORTENED_FORMS for layer in layers for segment in prompt.segments(layer))

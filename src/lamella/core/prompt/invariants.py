@@ -23,6 +23,7 @@ from lamella.core.prompt.layers.model import (
     SegmentKind,
     hash_pieces,
     message_position,
+    shown_segments,
 )
 from lamella.core.prompt.prefix_change import is_prefix_of
 from lamella.core.prompt.prompt import Prompt
@@ -66,7 +67,7 @@ LAYER_ORDER_INVARIANT = PromptInvariant(
 
 def _check_ids(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
     for layer in envelope.layers:
-        ids = [segment.id for segment in layer.segments]
+        ids = [segment.id for segment in shown_segments(layer.segments)]
         if len(set(ids)) != len(ids):
             repeated = [name for name, times in Counter(ids).items() if times > 1]
             yield f"{layer.id} holds {', '.join(repeated)} more than once"
@@ -85,7 +86,7 @@ def _check_hashes(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
     for layer, sealed in zip(envelope.layers, layers_sealed, strict=True):
         if not sealed and layer.hash != hash_pieces(layer.pieces):
             yield f"the hash of {layer.id} is not that of its text"
-        for segment in layer.segments:
+        for segment in shown_segments(layer.segments):
             # Without ``content`` the hash is derived from the text on demand, so there is nothing to compare.
             if (
                 segment.content is not None
@@ -144,7 +145,7 @@ def _readable_segments(envelope: Envelope) -> set[tuple[str, str]]:
     targets = {
         (segment.id, segment.content)
         for layer_id in (LayerId.L2, LayerId.L4)
-        for segment in envelope.by_id[layer_id].segments
+        for segment in shown_segments(envelope.by_id[layer_id].segments)
         if segment.form in _READABLE_FORMS and segment.content is not None
     }
     targets.update(pair for segment in envelope.by_id[LayerId.L1].segments for pair in segment.inlines)
@@ -163,7 +164,8 @@ def _check_single_copy(envelope: Envelope, _before: Prompt | None) -> Iterable[s
     inlined = {pair for segment in envelope.by_id[LayerId.L1].segments for pair in segment.inlines}
     readable: set[str] = {placed.artifact.id for placed in envelope.prompt.unlayered_artifacts if placed.is_full}
     for layer_id in (LayerId.L2, LayerId.L4):
-        readables = [segment for segment in envelope.by_id[layer_id].segments if segment.form in _READABLE_FORMS]
+        segments = shown_segments(envelope.by_id[layer_id].segments)
+        readables = [segment for segment in segments if segment.form in _READABLE_FORMS]
         ids = {segment.id for segment in readables}
         # A long history rarely repeats an id. The set operations settle that; only repeats are examined one by one.
         if inlined or len(ids) < len(readables) or not readable.isdisjoint(ids):
@@ -194,7 +196,7 @@ SINGLE_COPY = PromptInvariant(
 
 def _check_verbatim(envelope: Envelope, before: Prompt | None) -> Iterable[str]:
     for layer in envelope.layers:
-        for segment in layer.segments:
+        for segment in shown_segments(layer.segments):
             if not segment.recoverable and segment.form not in _VERBATIM_FORMS:
                 yield f"{segment.id} cannot be fetched again and stands as {segment.form}"
     if before is not None and before.conversation_id == envelope.prompt.conversation_id:
@@ -204,11 +206,11 @@ def _check_verbatim(envelope: Envelope, before: Prompt | None) -> Iterable[str]:
 
 
 def _lost_segments(before: Prompt, now: Envelope) -> Iterable[str]:
-    kept = {segment.id for segment in now.by_id[LayerId.L2].segments}
+    kept = {segment.id for segment in shown_segments(now.by_id[LayerId.L2].segments)}
     if now.message_id == before.message_id:
         # The same turn, sent again after a tool round: its attachments are still in L3, not yet in the library.
         kept.update(segment.id for segment in now.by_id[LayerId.L3].segments if segment.form is ArtifactForm.FULL)
-    for earlier in ([placed.segment for placed in before.placed_library], before.turn_segments):
+    for earlier in ([placed.segment for placed in before.shown_library], before.turn_segments):
         for segment in earlier:
             if segment.kind in _UNRECOVERABLE_KINDS and segment.id not in kept and segment.id not in now.prompt.dropped:
                 yield f"{segment.id} cannot be fetched again and is gone"
@@ -275,13 +277,16 @@ HISTORY_CONTENT = PromptInvariant(
 
 
 def _check_tool_pairs(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
-    asked = {segment.place for segment in envelope.by_id[LayerId.L4].segments if segment.kind == SegmentKind.USER}
-    asked.update(segment.place for segment in envelope.by_id[LayerId.L5].segments)
-    asked.update([message_position(at) for at, message in enumerate(envelope.messages) if message.role is Role.TOOL])
-    for layer_id in (LayerId.L2, LayerId.L3, LayerId.L4):
-        for segment in envelope.by_id[layer_id].segments:
-            if segment.kind != ArtifactKind.TOOL:
-                continue
+    layers = {name: shown_segments(envelope.by_id[name].segments) for name in (LayerId.L2, LayerId.L3, LayerId.L4)}
+    # Most requests have no results; the search for one goes through thousands of segments without a loop.
+    results = {name: [one for one in some if one.kind == ArtifactKind.TOOL] for name, some in layers.items()}
+    asked: set[str | None] = set()
+    if any(results.values()):
+        asked |= {segment.place for segment in layers[LayerId.L4] if segment.kind == SegmentKind.USER}
+        asked.update(segment.place for segment in envelope.by_id[LayerId.L5].segments)
+        asked.update(message_position(at) for at, message in enumerate(envelope.messages) if message.role is Role.TOOL)
+    for layer_id, some in results.items():
+        for segment in some:
             if layer_id is LayerId.L2:
                 yield f"{segment.id} stands in the library, apart from its turn"
             elif segment.form is ArtifactForm.FULL and segment.place not in asked:

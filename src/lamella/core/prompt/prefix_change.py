@@ -12,6 +12,7 @@ from lamella.core.prompt.layers.model import (
     describe_system_change,
     first_changed_system_part,
     message_position,
+    shown_segments,
 )
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.rules import rules_change_prompt
@@ -200,7 +201,7 @@ def _first_lost_artifact(before: Prompt, index: int, new: Message) -> str | None
     ]
     known = [
         segment.id
-        for segment in before.segments(LayerId.L2)
+        for segment in shown_segments(before.segments(LayerId.L2))
         if segment.place == position and old.pieces and segment.text.endswith(old.pieces[0])
     ]
     return next(iter((*named, *carriers, *known)), None)

@@ -22,6 +22,7 @@ from lamella.core.log.turn import (
     TurnSettings,
 )
 from lamella.core.messages import LIBRARY_HEADING, QUERY_LABEL, Message, Role
+from lamella.core.prompt.artifact_index import ArtifactIndex
 from lamella.core.prompt.layers.digest import (
     DIGEST_HEAD,
     DigestBlock,
@@ -48,6 +49,7 @@ from lamella.core.prompt.layers.model import (
     LayerId,
     Segment,
     SegmentKind,
+    ShownSegments,
     TokenCounter,
     build_system_layer,
     message_position,
@@ -90,6 +92,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         working_set: Ids that must be readable in this request; only set if costs decide the layout.
         picture_lines: The lines that will name this turn's images once the question is sent without them.
         unlisted_attachments: Sticky attachments of earlier turns that never enter the library, such as images.
+        index: The index of ``library`` and ``placed``, if the layout keeps one.
     """
 
     conversation_id: str
@@ -122,6 +125,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     working_set: tuple[str, ...] = ()
     picture_lines: tuple[PlacedArtifact, ...] = ()
     unlisted_attachments: Mapping[str, Artifact] = {}
+    index: ArtifactIndex | None = None
 
     def __repr__(self) -> str:
         return repr_without(
@@ -136,6 +140,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
                 "rendered_attachments",
                 "tokenizer",
                 "unlisted_attachments",
+                "index",
             ),
         )
 
@@ -213,6 +218,29 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         standings = [self.placed[name] for name in self.library]
         return tuple([placed for placed in standings if placed.pieces or placed.is_listed])
 
+    @cached_property
+    def shown_library(self) -> tuple[PlacedArtifact, ...]:
+        """The part of ``placed_library`` that is in the request or new in its list; no more is looked at."""
+        if self.index is None:
+            return self.placed_library
+        active = [self.index.active_placed[name] for name in self.index.active_library]
+        return tuple([placed for placed in active if placed.pieces or placed.is_listed])
+
+    @property
+    def retired_count(self) -> int:
+        """How many known artifacts the list of handles only counts."""
+        return 0 if self.index is None else len(self.index.retired)
+
+    @property
+    def library_segments(self) -> Sequence[Segment]:
+        """The segments of L2, in first-seen order."""
+        shown = tuple([placed.segment for placed in self.shown_library])
+        if not self.retired_count:
+            return shown
+        return ShownSegments(
+            shown, len(shown) + self.retired_count, lambda: [placed.segment for placed in self.placed_library]
+        )
+
     @property
     def attachments_in_force(self) -> tuple[Artifact, ...]:
         """The attachments of this turn, and sticky ones of earlier turns that were not detached, oldest first."""
@@ -238,7 +266,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         """
         return tuple(
             placed
-            for name, placed in self.placed.items()
+            for name, placed in (self.placed if self.index is None else self.index.active_placed).items()
             if name not in self.library
             and placed.artifact.kind is not ArtifactKind.TOOL
             and (placed.place != SYSTEM_POSITION or placed.pieces)
@@ -262,13 +290,13 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
             self.history, first_message=self.first_message, preamble=self.preamble, digest=self.digest
         )
 
-    def segments(self, layer_id: LayerId) -> tuple[Segment, ...]:
+    def segments(self, layer_id: LayerId) -> Sequence[Segment]:
         """Return the segments of a layer, in order."""
         match layer_id:
             case LayerId.L1:
                 return self.system_layer.segments
             case LayerId.L2:
-                return tuple(placed.segment for placed in self.placed_library)
+                return self.library_segments
             case LayerId.L3:
                 return self.turn_segments
             case LayerId.L4:

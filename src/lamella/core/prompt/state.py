@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.log.turn import RuleChanges, SystemParts, TurnSettings
+from lamella.core.prompt.artifact_index import ArtifactIndex, build_index
 from lamella.core.prompt.cache_history import NO_CACHE_HISTORY, CacheHistory
 from lamella.core.prompt.layers.history import ConversationHistory
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact
@@ -37,6 +38,7 @@ class PromptState(Struct, frozen=True, kw_only=True, gc=False):
             reset when the next turn is built.
         cleared_from: Index of the first message that the last compaction changed, if it only cleared tool results where
             they are; reset when the next turn is built.
+        index: The index of ``library`` and ``placed``, if it was needed; ``get_index`` builds it.
     """
 
     conversation: str
@@ -63,3 +65,14 @@ class PromptState(Struct, frozen=True, kw_only=True, gc=False):
     rules: RuleChanges = RuleChanges()
     kept_messages: int | None = None
     cleared_from: int | None = None
+    index: ArtifactIndex | None = None
+
+
+def get_index(state: PromptState) -> ArtifactIndex:
+    """Return the index of a state; it is built if the state has none that is up to date."""
+    index = state.index
+    return (
+        index
+        if index is not None and index.is_of(state.library, state.placed)
+        else build_index(state.library, state.placed)
+    )

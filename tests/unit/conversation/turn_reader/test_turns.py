@@ -168,7 +168,7 @@ class PdfReader:
 
 
 def test_reader_works_for_its_medium_only() -> None:
-    reader = AttachmentResolver(SourceReaders(readers={SourceMedium.PDF: PdfReader()}), known=())
+    reader = AttachmentResolver(SourceReaders(readers={SourceMedium.PDF: PdfReader()}), known=tuple)
     (pdf,) = reader.read_attachments([UnresolvedAttachment(kind=ArtifactKind.PDF, name="a.pdf", title="A")])
     assert (pdf.kind, pdf.id, pdf.title, pdf.text) == (ArtifactKind.PDF, "a.pdf", "A", "Page 1")
     for kind in (ArtifactKind.OFFICE, ArtifactKind.NOTE, ArtifactKind.FOLDER, ArtifactKind.TAG, ArtifactKind.IMAGE):
@@ -232,7 +232,7 @@ class Page:
         )
 
     def take(self, *known: Artifact, fresh: bool = False, url: str = "https://e.org/x") -> tuple[Artifact, list[str]]:
-        reader = AttachmentResolver(SourceReaders(readers={SourceMedium.PAGE: self}), known=known)
+        reader = AttachmentResolver(SourceReaders(readers={SourceMedium.PAGE: self}), known=lambda: known)
         (found,) = reader.read_attachments([UnresolvedAttachment(kind=ArtifactKind.URL, name=url, read_again=fresh)])
         return found, reader.warnings
 

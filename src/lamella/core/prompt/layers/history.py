@@ -477,6 +477,13 @@ def list_history_segments(
     segments = [] if preamble == EMPTY_PREAMBLE else list(preamble.segments(message_position(first_message)))
     if digest:
         segments[1:1] = digest_segments(digest, message_position(first_message))
+    if not any(map(_is_irregular, shown)):
+        plain = [one for turn in shown for one in (turn.question.segment, turn.reply.segment)]
+        places = [message_position(at) for at in range(first_message, first_message + len(plain))]
+        # Thousands of turns are like this, and mostly their positions have not changed.
+        if [segment.place for segment in plain] != places:
+            plain = [_with_position(segment, place) for segment, place in zip(plain, places, strict=True)]
+        return (*segments, *plain)
     # A result that was reduced to its call and is attached again occurs twice. L4 contains the newer one only.
     newest = {placed_result.artifact.id: placed_result for turn in shown for placed_result in turn.tool_results}
     at = first_message
@@ -513,6 +520,11 @@ def list_history_segments(
     return tuple(segments)
 
 
+def _is_irregular(turn: HistoryTurn) -> bool:
+    """Return whether a turn has more segments than a question and a reply."""
+    return bool(turn.tool_results or turn.rounds or turn.call_lines or turn.joined_replies)
+
+
 def _with_position(segment: Segment, position: str) -> Segment:
     return segment if segment.place == position else replace(segment, place=position)
 
@@ -528,10 +540,11 @@ def history_messages(turns: Sequence[HistoryTurn]) -> list[Message]:
     """Return earlier messages as they are sent now."""
     messages: list[Message] = []
     for turn in turns:
-        messages.append(turn.question_message)
         if turn.rounds:
-            messages += [message.message for message in turn.rounds]
-        messages.append(turn.reply_message or turn.reply.message)
+            messages += [turn.question_message, *(message.message for message in turn.rounds)]
+            messages.append(turn.reply_message or turn.reply.message)
+        else:
+            messages += (turn.question_message, turn.reply_message or turn.reply.message)
     return messages
 
 

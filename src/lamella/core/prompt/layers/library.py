@@ -1,6 +1,6 @@
 """L2, the context library: every attachment of earlier turns, one entry per id, in first-seen order."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -238,8 +238,39 @@ def place_handle_list(
         _HANDLE_LIST_HEADING, [line for _, line in lines], count=count, max_tokens=max_tokens
     ):
         # The earlier list already says that there are more. A second list without any name would add nothing.
-        return {one.artifact.id: _place_without_text(one.artifact) for one in newest}
+        return {one.artifact.id: place_without_text(one.artifact) for one in newest}
     return _place_list(lines, _HANDLE_LIST_HEADING, count=count, position=position, max_tokens=max_tokens)
+
+
+def place_newest_handles(
+    newest: Iterable[Artifact],
+    total: int,
+    *,
+    count: TokenCounter,
+    position: str,
+    max_tokens: int,
+    is_continued: bool = False,
+) -> dict[str, PlacedArtifact]:
+    """Place a list of handles like ``place_handle_list``, but return only the artifacts that get text.
+
+    ``newest`` are all ``total`` artifacts to list, the newest first. Only those that fit are looked at.
+    """
+    first, lines = None, list[tuple[Artifact, str]]()
+    left = max_tokens - count(_HANDLE_LIST_HEADING) - count(f"and {total:,} more; recall finds them.\n{_LIST_END}")
+    for artifact in newest:
+        first = first or artifact
+        line = render_list_line(artifact)
+        left -= count(line)
+        if left < 0:
+            break
+        lines.append((artifact, line))
+    if first is None or (is_continued and not lines):
+        return {}
+    # The first entry carries the frame of the list even if no line fits.
+    shown = lines or [(first, "")]
+    return _place_lines(
+        shown, len(lines), _HANDLE_LIST_HEADING, more=total - len(lines), count=count, position=position
+    )
 
 
 def place_named_list(
@@ -262,7 +293,13 @@ def _place_list(
 ) -> dict[str, PlacedArtifact]:
     """Build a list from artifacts and their lines, with as many lines as fit into ``max_tokens`` tokens."""
     shown = _count_lines_that_fit(heading, [line for _, line in lines], count=count, max_tokens=max_tokens)
-    more = len(lines) - shown
+    return _place_lines(lines, shown, heading, more=len(lines) - shown, count=count, position=position)
+
+
+def _place_lines(
+    lines: Sequence[tuple[Artifact, str]], shown: int, heading: str, *, more: int, count: TokenCounter, position: str
+) -> dict[str, PlacedArtifact]:
+    """Place the first ``shown`` lines as a list that says how many ``more`` there are, and the others without text."""
     ends = f"and {more:,} more; recall finds them.\n{_LIST_END}" if more else _LIST_END
     listed: dict[str, PlacedArtifact] = {}
     for at, (artifact, line) in enumerate(lines):
@@ -276,7 +313,8 @@ def _place_list(
     return listed
 
 
-def _place_without_text(artifact: Artifact) -> PlacedArtifact:
+def place_without_text(artifact: Artifact) -> PlacedArtifact:
+    """Place an artifact that a list of handles only counts."""
     one = make_placed_artifact(artifact, form=ArtifactForm.HANDLE, position=None, pieces=(), tokens=0)
     return replace(one, is_listed=True)
 
@@ -304,10 +342,20 @@ def _is_unchanged(old: PlacedArtifact, form: ArtifactForm, entry: LibraryEntry) 
     )
 
 
-def build_library_layer(placed_library: Sequence[PlacedArtifact], placed: Mapping[str, PlacedArtifact]) -> Layer:
-    """Build L2 from the placed artifacts, wherever they are; the list of handles comes last, in its order."""
-    segments = [placed.segment for placed in placed_library]
+def build_library_layer(
+    placed_library: Sequence[PlacedArtifact],
+    placed: Mapping[str, PlacedArtifact],
+    *,
+    segments: Sequence[Segment] | None = None,
+) -> Layer:
+    """Build L2 from the placed artifacts, wherever they are; the list of handles comes last, in its order.
+
+    ``segments`` replaces the segments of these artifacts if there are more without text.
+    """
+    segments = [placed.segment for placed in placed_library] if segments is None else segments
     listed = {placed.artifact.id for placed in placed_library if placed.is_listed}
     last = [one for name, one in placed.items() if name in listed] if listed else []
     pieces = [piece for one in (*(one for one in placed_library if not one.is_listed), *last) for piece in one.pieces]
-    return make_layer(LayerId.L2, segments=segments, pieces=pieces, tokens=sum(s.tokens for s in segments))
+    return make_layer(
+        LayerId.L2, segments=segments, pieces=pieces, tokens=sum(one.segment.tokens for one in placed_library)
+    )
