@@ -1,6 +1,8 @@
 """Fold the prompt: start a new epoch and move attachments from messages into the library."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 
 from lamella.core.artifacts.blocks import render_tool_stub, render_update
@@ -275,13 +277,17 @@ def hide_old_turns(
     return render_hidden_rules(hidden, tokenizer, cues=turn_settings.cues)
 
 
+_get_turn_index = attrgetter("turn_index")
+
+
 def _hide_older_turns(
     state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer, *, summary: str | None
 ) -> PromptState:
     history = state.history
     # Count back from the last turn that was asked: if a compaction removed a turn, no older one becomes visible again.
     first = state.turn_count - (turn_settings.history_turns or SHOWN_TURNS_BY_MODE[turn_settings.history])
-    hidden = sum(turn.turn_index < first for turn in history.turns)
+    # A compaction may have removed turns, but it keeps the order of the others.
+    hidden = bisect_left(history.turns, first, key=_get_turn_index)
     if history.digest and first > 0:
         history = replace(history, first_shown_turn=first)
     if not hidden or turn_settings.history is not HistoryMode.STRIP:

@@ -63,6 +63,8 @@ from lamella.core.values import replace, repr_without
 RENDERER_VERSION = 6
 # A C-level getter: a replay checks the system parts of thousands of prompts.
 _get_system_parts = attrgetter(*SYSTEM_PART_NAMES)
+# The history mode may hide thousands of turns.
+_get_joined_replies = attrgetter("joined_replies")
 
 
 class Prompt(Struct, frozen=True, kw_only=True, dict=True):
@@ -186,7 +188,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         """The history preamble: placeholders for messages removed by compaction or hidden by the history mode."""
         history, preamble = self.history, self.history.preamble
         if history.hidden_turns:
-            left_out = sum(len(turn.messages) for turn in history.turns[: history.hidden_turns])
+            hidden = history.turns[: history.hidden_turns]
+            left_out = 2 * len(hidden) + sum(map(len, map(_get_joined_replies, hidden)))
             blocks = (history.placeholder,) if history.placeholder else ()
             preamble = preamble if history.rules is None else with_rules_block(preamble, history.rules)
             preamble = extend_preamble(preamble, left_out=left_out, blocks=blocks, count=self.tokenizer.count)

@@ -378,11 +378,7 @@ class ConversationHistory(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def length(self) -> int:
         """The number of messages that are sent."""
-        return (
-            self.message_count - count_messages(self.turns[: self.hidden_turns])
-            if self.hidden_turns
-            else self.message_count
-        )
+        return count_messages(self.shown) if self.hidden_turns else self.message_count
 
 
 def make_history_message(
