@@ -361,12 +361,17 @@ class ToolResult:
         return make_tool_result(self.name, arguments=self.arguments, output=self.output)
 
 
+# The policy of a tool whose results are never cleared.
+KEEP_RESULTS = "keep"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A tool that the model may call, with the JSON schema of its parameters; ``run`` executes it.
 
     ``seconds`` limits the time of one call. By default the runner's own limit applies. A tool with ``changes`` set has
-    side effects; plans do not call it.
+    side effects; plans do not call it. With ``policy="keep"`` its results stay in the prompt. Otherwise layout ``auto`` may
+    replace an unused result by a line, and recall returns it.
     """
 
     name: str
@@ -375,8 +380,13 @@ class Tool:
     run: Callable[..., object] | None = field(default=None, repr=False)
     seconds: float | None = None
     changes: bool = False
+    policy: str | None = None
 
     def to_definition(self) -> ToolDefinition:
+        if self.policy not in (None, KEEP_RESULTS):
+            raise ArtifactError(
+                f"The tool {self.name} has the policy {self.policy!r}.", hint=f"Give it {KEEP_RESULTS!r}, or none."
+            )
         return make_tool_definition(self.name, description=self.description, parameters=self.parameters)
 
 

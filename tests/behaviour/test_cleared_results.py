@@ -1,6 +1,7 @@
 """Unused tool results are cleared in layout ``auto`` when reading them has cost as much as clearing them."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,6 +10,7 @@ import lamella
 from lamella import Conversation, Tool, ToolOutput, Turn
 from lamella.conversation.turn import ModelAnswer
 from lamella.core.messages import ModelReply, ProviderReply, StopReason, ToolCall
+from lamella.errors import ArtifactError
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 READ_FILE = Tool(name="read_file", description="Read a file.", parameters={"type": "object", "properties": {}})
@@ -23,7 +25,7 @@ class Agent:
         self.chat: Conversation = self.engine.chat(
             "agent", model=model, layout=layout, system="You are an agent. " * 80, window=10**6, **settings
         )
-        self.tools = [READ_FILE, *([self.chat.recall_tool] if recall else [])]
+        self.tools: list[Tool] | None = [READ_FILE, *([self.chat.recall_tool] if recall else [])]
         self.at = START
         self.turns: list[Turn] = []
 
@@ -157,6 +159,25 @@ def test_a_pinned_turn_keeps_its_results() -> None:
     agent.chat.pin("turn:1")
     agent.task("f.py", pause=4_000)
     assert not agent.cleared
+
+
+def test_results_of_a_tool_that_keeps_them_stay() -> None:
+    agent = Agent()
+    agent.tools = [replace(READ_FILE, policy="keep"), agent.chat.recall_tool]
+    agent.task("a.py", "b.py", "c.py", "d.py", "e.py")
+    # The policy applies as long as the program knows the tool.
+    agent.tools = None
+    agent.task("f.py", pause=4_000)
+    assert not agent.cleared
+    agent.tools = [READ_FILE, agent.chat.recall_tool]
+    agent.task("g.py", pause=4_000)
+    assert agent.cleared
+
+
+def test_unknown_policy_of_a_tool_is_refused() -> None:
+    with pytest.raises(ArtifactError, match="has the policy 'stay'") as caught:
+        Agent().chat.ask("Do it.", tools=[Tool(name="read_file", policy="stay")])
+    assert caught.value.hint == "Give it 'keep', or none."
 
 
 def test_nothing_is_cleared_in_front_of_signed_reasoning_of_the_same_turn() -> None:

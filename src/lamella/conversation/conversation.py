@@ -1918,6 +1918,7 @@ class Conversation:
             search=self._branch_search,
             learns_retention=self._resolved_settings.learns_retention,
             shared_prefixes=self._backend.shared_prefixes,
+            get_kept_tools=lambda: frozenset() if self._toolset is None else self._toolset.kept_names,
         )
         undone = self._log.undo_changes_next_prefix()
         if builder.is_awaiting_reply and (undone or self._log.undo_changed_prefix(records[-1].message.id)):

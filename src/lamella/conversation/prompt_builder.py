@@ -1,6 +1,6 @@
 """The prompt builder: builds the model requests of one conversation and keeps its cache ledger."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from copy import copy
 from datetime import datetime
 
@@ -78,6 +78,7 @@ class PromptBuilder:
         search: BranchSearch | None = None,
         learns_retention: bool = False,
         shared_prefixes: SharedPrefixes | None = None,
+        get_kept_tools: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self._adapters, self._prompt_settings, self._default_turn_settings, self._initial_state = (
             adapters,
@@ -86,6 +87,7 @@ class PromptBuilder:
             start,
         )
         self._history, self._writer = history or BranchHistory(), writer
+        self._get_kept_tools = get_kept_tools
         self._learns_retention = learns_retention and turn_settings.attachments is AttachmentMode.TURN
         self._settings_without_retention = replace(turn_settings, linger=0)
         self._fitter = TurnFitter(adapters.get_summary_fetcher(), secrets=adapters.secret_scanner)
@@ -294,6 +296,7 @@ class PromptBuilder:
             tokenizer=settings.tokenizer,
             plan_layout=settings.plan_layout,
             kept_ids=self._history.undone_results,
+            kept_tools=self._get_kept_tools(),
         )
         return (turn, opened) if planned is None else (replace(turn, receipts=(planned[0],)), planned[1])
 

@@ -13,7 +13,7 @@ from functools import partial
 from math import inf
 from typing import Any, Protocol, get_type_hints
 
-from lamella.attach import Tool
+from lamella.attach import KEEP_RESULTS, Tool
 from lamella.conversation.past_turns import calls_pending_error
 from lamella.conversation.threads import run_in_own_thread
 from lamella.core.artifacts.kinds import make_tool_definition
@@ -139,7 +139,7 @@ class LocalToolset:
 
     ``definitions`` are sorted by name, so that the order in which tools were given does not change the request. Tools
     of ``earlier`` can still be called, since the model knows them; ``all_definitions`` contains both.
-    ``changing_names`` names the tools that change something.
+    ``changing_names`` names the tools that change something, ``kept_names`` those whose results are never cleared.
     """
 
     def __init__(
@@ -154,6 +154,11 @@ class LocalToolset:
         changing = {tool.name for tool in tools if isinstance(tool, Tool) and tool.changes}
         self.changing_names: frozenset[str] = frozenset(changing) | (
             frozenset() if earlier is None else earlier.changing_names
+        )
+        given = {tool.name for tool in tools if isinstance(tool, Tool)}
+        kept = {tool.name for tool in tools if isinstance(tool, Tool) and tool.policy == KEEP_RESULTS}
+        self.kept_names: frozenset[str] = frozenset(kept) | (
+            frozenset() if earlier is None else earlier.kept_names - given
         )
         self._runners: dict[str, _ToolRunner] = {} if earlier is None else dict(earlier._runners)
         self._runners.update({definition.name: way for definition, way in made})

@@ -59,7 +59,7 @@ def count_request_tokens(messages: Sequence[Message], tools: Sequence[ToolDefini
 
 def count_messages_tokens(messages: Sequence[Message], tokenizer: Tokenizer) -> int:
     """Count the tokens of messages within a request: text, images and the overhead per message."""
-    content = sum(map(_get_tokens, messages))
+    content: int = sum(map(_get_tokens, messages))
     pictures = filter(None, map(_get_images, messages))
     return (
         content

@@ -86,16 +86,19 @@ def plan_clearing(
     tokenizer: Tokenizer,
     plan_layout: LayoutPlanner,
     kept_ids: Set[str] = frozenset(),
+    kept_tools: Set[str] = frozenset(),
 ) -> tuple[CompactionReceipt, PromptState] | None:
     """Return the receipt of a cut that pays, and the state that waits for the reply after it; None if none pays.
 
     ``state`` is the state before the turn and ``pending_state`` the state that waits for its reply now. ``kept_ids`` are
-    results that must not be cleared. Results are cleared only if the request has the recall tool.
+    results that must not be cleared, and ``kept_tools`` the names of tools whose results must not. Results are cleared only
+    if the request has the recall tool.
     """
     prompt = pending_prompt(pending_state)
     if not _may_clear(prompt):
         return None
-    cut = choose_cut(prompt, state, profile, tokenizer=tokenizer, kept_ids=kept_ids)
+    results = list_results(prompt, tokenizer, kept_ids, kept_tools)
+    cut = choose_cut(prompt, state, profile, results)
     if cut is None:
         return None
     removed = tuple([result.id for result in cut.results])
@@ -170,10 +173,10 @@ def _explain(cut: ClearingCut) -> str:
 
 
 def choose_cut(
-    prompt: Prompt, state: PromptState, profile: CacheProfile, *, tokenizer: Tokenizer, kept_ids: Set[str]
+    prompt: Prompt, state: PromptState, profile: CacheProfile, results: Sequence[SentResult]
 ) -> ClearingCut | None:
     """Return the cut that pays most, or None if none pays."""
-    unused = [result for result in list_results(prompt, tokenizer, kept_ids) if result.paid_requests is not None]
+    unused = [result for result in results if result.paid_requests is not None]
     if sum([result.freed_tokens for result in unused]) < MIN_CLEARED_TOKENS:
         return None
     offsets = _token_offsets(prompt)
@@ -202,8 +205,10 @@ def choose_cut(
     return ClearingCut(unused[at].message_index, tuple(unused[at:]), *cuts[at])
 
 
-def list_results(prompt: Prompt, tokenizer: Tokenizer, kept_ids: Set[str] = frozenset()) -> list[SentResult]:
-    """List the tool results of a request that are longer than their handle, in order."""
+def list_results(
+    prompt: Prompt, tokenizer: Tokenizer, kept_ids: Set[str] = frozenset(), kept_tools: Set[str] = frozenset()
+) -> list[SentResult]:
+    """List the tool results of a request that are longer than their handle and may be cleared, in order."""
     found = list(_iter_results(prompt))
     now = _count_requests(prompt)
     unused_since = _unused_since(found)
@@ -213,6 +218,8 @@ def list_results(prompt: Prompt, tokenizer: Tokenizer, kept_ids: Set[str] = froz
     results: list[SentResult] = []
     for one, since in zip(found, unused_since, strict=True):
         if one.message.id in protected or one.message.segment.form is ArtifactForm.HANDLE or one.is_pinned:
+            continue
+        if one.call.name in kept_tools:
             continue
         freed = one.message.segment.tokens - stub_result(one.message, tokenizer).segment.tokens
         if freed >= MIN_FREED_TOKENS:

@@ -12,7 +12,6 @@ from lamella.core.log.receipts import is_stage_data_id
 from lamella.core.log.turn import (
     ArtifactForm,
     AttachmentMode,
-    LayoutMode,
     LayoutPlan,
     MessageAuthor,
     SystemParts,
@@ -80,11 +79,11 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
     now, attached, dropped, warnings = _apply_attachments(with_settings(before, turn), turn)
     if turn.rules is not None:
         now = apply_rule_changes(now, turn.rules, tokenizer)
-    if turn.turn_settings.layout is LayoutMode.AUTO:
-        # In other layouts the request contains nearly everything that is known.
-        now = replace(now, index=get_index(now))
     # The planner gets the state before the turn's changes: it compares the two to find out what must fold.
     layout_plan = _plan_layout(before, turn, plan_layout, tokenizer=tokenizer)
+    if layout_plan.priced:
+        # In other layouts the request contains nearly everything that is known.
+        now = replace(now, index=get_index(now))
     if layout_plan.keep_messages is not None:
         folds = refold_from if layout_plan.priced else fold
         now = folds(

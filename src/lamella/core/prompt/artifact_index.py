@@ -8,7 +8,6 @@ placed artifacts. A turn that changes them in an unusual way has no index, and t
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from heapq import merge
 from typing import NamedTuple
 
 from lamella.core.artifacts.kinds import LIBRARY_KIND, UNPARSED_KINDS
@@ -149,7 +148,14 @@ class ArtifactIndex:
     def newest_first(self, unused: Iterable[str]) -> Iterator[RetiredArtifact]:
         """Iterate over these active artifacts and all retired ones, in the order of the list of handles."""
         named = [RetiredArtifact(self.library[name].last_attached_turn, self.numbers[name], name) for name in unused]
-        return merge(sorted(named, reverse=True), reversed(self.retired), reverse=True)
+        active, retired = sorted(named), len(self.retired)
+        # Usually only the first few are looked at, so the two sorted lists are not joined.
+        while active or retired:
+            if active and not (retired and self.retired[retired - 1] > active[-1]):
+                yield active.pop()
+            else:
+                retired -= 1
+                yield self.retired[retired]
 
 
 def is_retired(entry: LibraryEntry, placed: PlacedArtifact) -> bool:

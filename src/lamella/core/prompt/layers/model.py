@@ -114,8 +114,7 @@ class ShownSegments(Sequence[Segment]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShownSegments | tuple) and tuple(self) == tuple(other)
 
-    def __hash__(self) -> int:
-        return hash(tuple(self))
+    __hash__ = None  # type: ignore[assignment]
 
 
 def shown_segments(segments: Sequence[Segment]) -> Sequence[Segment]:
