@@ -46,7 +46,10 @@ def ledger(
         _print_prefixes(store, as_json=as_json)
         return
     if chat is None:
-        raise UsageError("No conversation is named.", hint="Name one, or add --prefixes: lamella ledger garden")
+        raise UsageError(
+            "No conversation is named.",
+            hint="Name one, or add --prefixes. `lamella chats list` lists the conversations.",
+        )
     with open_conversation(store, chat) as conversation_log:
         rows, doubts = (
             build_ledger_rows(conversation_log.turns(), conversation_log.ledger(), conversation_log.receipts()),
