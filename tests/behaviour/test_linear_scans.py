@@ -13,16 +13,19 @@ from lamella.codebase.index import files_named_in
 from lamella.codebase.repository import parse_ignore_rule
 from lamella.core.artifacts.embeds import embedded_images, replace_pasted_images
 from lamella.core.prompt.templates import TemplateResolution, expand_typed_text
+from lamella.core.text.directives import find_directives
 from lamella.core.text.exact_terms import extract_exact_tokens
 from lamella.core.text.mentions import find_mentions
 from lamella.core.text.rule_detection import detect_rules, extract_quotes, find_instruction
 from lamella.errors import LamellaError
 from lamella.memory import parse_facts
 from lamella.retrieval.chunks import split_into_chunks
+from lamella.settings.word_lists import load_word_lists
 from lamella.sources.dataview.notes import parse_note_content
 from lamella.sources.markdown import parse_note
 from lamella.sources.obsidian import EmbedExpander
 
+WORDS = load_word_lists()
 SIZE = 2_000
 GROWTH = 16
 # Quadratic work would take 16 times as long as linear work. Times below this are too short to compare.
@@ -68,6 +71,8 @@ REPEATED += (
     "1.",
     "-",
     "&",
+    "Never\n",
+    "never do x. ",
 )
 NESTED = {"[": "]", "[[": "]]", "![": "]", "(": ")", "{": "}", "“": "”", "«": "»", "<a_b>\n": "</a_b>\n"}
 
@@ -98,6 +103,7 @@ SCANNERS: dict[str, Callable[[str], object]] = {
     "ignore rule": lambda text: parse_ignore_rule(f"a{text}b".replace("\n", "")),
     "fences of answers": lambda text: re.sub(_FENCE_LANGUAGE, "", text),
     "facts": lambda text: parse_facts(f"a{text}b", is_recent_file=False),
+    "directives": lambda text: find_directives({"a": text}, WORDS),
     "file names": lambda text: files_named_in(text, ["beds.py"]),
     "templates": lambda text: expand_typed_text(text, find_nothing),
 }

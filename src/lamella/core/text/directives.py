@@ -533,7 +533,7 @@ def _keep_short_ends(lines: Sequence[str]) -> list[str]:
         elif paragraphs[-1]:
             paragraphs.append([])
     filled = [paragraph for paragraph in paragraphs if paragraph]
-    ends = {at for paragraph in (filled[:1] + filled[-1:]) for at in paragraph if _is_short(paragraph, lines)}
+    ends = {at for paragraph in (filled[:1] + filled[-1:]) if _is_short(paragraph, lines) for at in paragraph}
     return [line if at in ends else "" for at, line in enumerate(lines)]
 
 
