@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import count
 from time import process_time
 
 import pytest
@@ -25,7 +26,7 @@ from lamella.sources.dataview.notes import parse_note_content
 from lamella.sources.markdown import parse_note
 from lamella.sources.obsidian import EmbedExpander
 
-WORDS = load_word_lists()
+WORDS, NUMBERS = load_word_lists(), count()
 SIZE = 2_000
 GROWTH = 16
 # Quadratic work would take 16 times as long as linear work. Times below this are too short to compare.
@@ -103,7 +104,8 @@ SCANNERS: dict[str, Callable[[str], object]] = {
     "ignore rule": lambda text: parse_ignore_rule(f"a{text}b".replace("\n", "")),
     "fences of answers": lambda text: re.sub(_FENCE_LANGUAGE, "", text),
     "facts": lambda text: parse_facts(f"a{text}b", is_recent_file=False),
-    "directives": lambda text: find_directives({"a": text}, WORDS),
+    # What was read of a text is remembered: each text is another one.
+    "directives": lambda text: find_directives({"a": f"{text}{next(NUMBERS)}"}, WORDS),
     "file names": lambda text: files_named_in(text, ["beds.py"]),
     "templates": lambda text: expand_typed_text(text, find_nothing),
 }
