@@ -153,10 +153,15 @@ class _Talk:
         self.chat.reply("Because.")
 
     def check_refusal(self, error: ContextBudgetExceededError, typed: int) -> None:
-        """A refusal is right only for what was typed now: everything else that stays is small."""
-        tokens = int(re.search(r"\(([\d,]+) tokens\)", error.protected[0])[1].replace(",", ""))  # type: ignore[index]
-        is_typed = error.protected[0].startswith("what was typed now") and tokens >= self.window // 2
-        assert is_typed, (typed, self.window, error.protected)
+        """A refusal is right only for what the user typed, selected and set, and only if that is much of the window."""
+        given = ("what was typed now", "the system prompt's")
+        sizes = [
+            int(found[1].replace(",", ""))
+            for part in error.protected
+            if (part.startswith(given) or "#selection:" in part)
+            and (found := re.search(r"\(([\d,]+) tokens\)", part)) is not None
+        ]
+        assert sum(sizes) >= 0.45 * self.window, (typed, self.window, error.protected)
 
     def check_receipts(self) -> None:
         for receipt in self.chat.receipts():
