@@ -19,11 +19,16 @@ import httpx2
 
 from bench.text import make_text
 from bench.verdicts import Verdicts
-from lamella.server.compat.requests import build_same_wire_body, check_same_wire_body, parse_request, plan_layout
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.requests import (
+    build_passthrough_body,
+    is_equivalent_body,
+    parse_request,
+    plan_document_references,
+)
+from lamella.server.compat.wires import ApiFormat
 
 TURNS = 40
-WIRES = (Wire.CHAT, Wire.MESSAGES, Wire.RESPONSES)
+WIRES = (ApiFormat.CHAT, ApiFormat.MESSAGES, ApiFormat.RESPONSES)
 _DOCUMENTS = 8
 _GLUED = 3
 _CHARACTERS = 4_000
@@ -52,9 +57,9 @@ class GluedCost:
         return self.through / self.directly
 
 
-def measure_cost(wire: Wire, turns: int = TURNS) -> GluedCost:
+def measure_cost(wire: ApiFormat, turns: int = TURNS) -> GluedCost:
     """Return the cost of the same note chat with Lamella and directly; each request extends the one before."""
-    field = "input" if wire is Wire.RESPONSES else "messages"
+    field = "input" if wire is ApiFormat.RESPONSES else "messages"
     history: list[dict[str, Any]] = []
     written: list[str] = []
     laid_out: list[str] = []
@@ -62,8 +67,8 @@ def measure_cost(wire: Wire, turns: int = TURNS) -> GluedCost:
     for number in range(turns):
         history.append({"role": "user", "content": ask(number)})
         request = parse_request(wire, json.dumps({"model": "m", "max_tokens": 500, field: history}).encode())
-        sent = build_same_wire_body(request, model="m", layout=plan_layout(request))
-        assert check_same_wire_body(request, sent, model="m", has_added_breakpoints=False), "nothing is lost"
+        sent = build_passthrough_body(request, model="m", layout=plan_document_references(request))
+        assert is_equivalent_body(request, sent, model="m", has_added_breakpoints=False), "nothing is lost"
         written.append(_prompt_text(history))
         laid_out.append(_prompt_text(json.loads(sent)[field]))
         readable += sum(make_text(name, _CHARACTERS).strip() in laid_out[-1] for name in list_glued(number))

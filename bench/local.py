@@ -8,7 +8,7 @@ from itertools import pairwise
 from bench.text import make_text
 from lamella import Conversation, Message, Note
 from lamella.core.messages import ModelRequest, Role, reply_from_deltas
-from lamella.providers.local import CacheForecast, EngineOptions, LocalProvider, PromptProgress
+from lamella.providers.local import CacheForecast, LlamaServerOptions, LocalProvider, PromptProgress
 
 SYSTEM = "You answer in one short sentence."
 ANSWER = 16
@@ -45,7 +45,7 @@ class Talker:
     def __init__(self, *, window: int = 4_096) -> None:
         self.served: list[Served] = []
         self._read: list[PromptProgress] = []
-        options = EngineOptions(saved_prompts_mib=0, window=window)
+        options = LlamaServerOptions(saved_prompts_mib=0, window=window)
         self._provider = LocalProvider(options=options, on_progress=self._read.append)
 
     async def say(self, messages: Sequence[Message], *, answer: int = ANSWER) -> str:
@@ -60,13 +60,13 @@ class Talker:
         reply = reply_from_deltas([delta async for delta in self._provider.stream(request)])
         assert reply is not None
         usage = reply.usage
-        assert usage.prompt is not None
+        assert usage.prompt_tokens is not None
         assert usage.read is not None
         assert usage.output is not None
         self.served.append(
             Served(
                 forecast=forecast,
-                prompt=usage.prompt,
+                prompt=usage.prompt_tokens,
                 cached=usage.read,
                 output=usage.output,
                 seconds=self._read[-1].seconds,

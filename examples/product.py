@@ -80,7 +80,7 @@ def make_app(**options: object) -> FastAPI:
                             yield to_sse("delta", text=event.text)
                         elif event.kind == "done":
                             usage = chat.ledger()[-1][-1].usage
-                            yield to_sse("done", message=chat.head, tokens=usage.prompt, cached=usage.read)
+                            yield to_sse("done", message=chat.head, tokens=usage.prompt_tokens, cached=usage.read)
             except LamellaError as error:
                 yield to_sse("error", code=error.code, message=str(error), hint=error.hint)
 

@@ -3,6 +3,6 @@
 from lamella.ports import Checkpoint, Store
 
 
-def list_checkpoints(store: Store, conversation: str) -> list[Checkpoint]:
-    """Those of a conversation, with what is stored separately from them."""
-    return list(store.read_checkpoints(conversation, lambda one: one, separate_only=True))
+def list_checkpoints(store: Store, conversation_key: str) -> list[Checkpoint]:
+    """Return those of a conversation, with what is stored separately from them."""
+    return list(store.read_checkpoints(conversation_key, lambda one: one, with_separate_data=True))

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from lamella.conversation.log import CompactionMarker
     from lamella.conversation.reasons import PromptExplanation, SuggestedAction
     from lamella.conversation.turn import BuiltTurn as Turn
-    from lamella.conversation.turn_runner import Event, EventName
+    from lamella.conversation.turn_runner import EventName, TurnEvent
     from lamella.core.log.call import ModelCall
     from lamella.core.log.receipts import CompactionReceipt
     from lamella.core.log.turn import RequestFingerprint
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from lamella.core.prompt.envelope import Envelope
     from lamella.core.prompt.layers.model import Layer, Segment
     from lamella.core.search.recall import RecallHit
-    from lamella.ports import ConversationSummary, Fact, StoreProblem, StoreStats
+    from lamella.ports import ConversationListItem, Fact, StoreProblem, StoreStats
     from lamella.schemas.ledger import LedgerTotals, TurnLedgerRow, build_ledger_rows, total_ledger_rows
     from lamella.sources.mentions import MentionOutcome
     from lamella.wiring.python import find_mentions, open_engine
@@ -76,11 +76,10 @@ __all__ = [
     "ContextBudgetExceededError",
     "Conversation",
     "ConversationErasedError",
-    "ConversationSummary",
+    "ConversationListItem",
     "Dataview",
     "Engine",
     "Envelope",
-    "Event",
     "EventName",
     "Fact",
     "Folder",
@@ -115,6 +114,7 @@ __all__ = [
     "ToolOutput",
     "ToolResult",
     "Turn",
+    "TurnEvent",
     "TurnLedgerRow",
     "TurnRecord",
     "Unknown",
@@ -135,7 +135,7 @@ _HOMES = {
     "StoreProblem": "lamella.ports",
     "Engine": "lamella.conversation.engine",
     "Envelope": "lamella.core.prompt.envelope",
-    "Event": "lamella.conversation.turn_runner",
+    "TurnEvent": "lamella.conversation.turn_runner",
     "EventName": "lamella.conversation.turn_runner",
     "Fact": "lamella.ports",
     "RecallHit": "lamella.core.search.recall",
@@ -145,7 +145,7 @@ _HOMES = {
     "Layer": "lamella.core.prompt.layers.model",
     "TurnLedgerRow": "lamella.schemas.ledger",
     "LedgerTotals": "lamella.schemas.ledger",
-    "ConversationSummary": "lamella.ports",
+    "ConversationListItem": "lamella.ports",
     "MentionOutcome": "lamella.sources.mentions",
     "Message": "lamella.core.messages",
     "CompactionProposal": "lamella.conversation.compaction",

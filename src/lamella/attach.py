@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import ClassVar
 
-from lamella.core.artifacts.embeds import is_address
+from lamella.core.artifacts.embeds import is_url
 from lamella.core.artifacts.kinds import kind_of_file, make_artifact, make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import (
     FOUND_BY_SEARCH,
@@ -259,7 +259,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotePassage:
-    """A passage of a file that a search found; ``place`` distinguishes passages of the same file.
+    """A passage of a file that a search found; ``passage_position`` distinguishes passages of the same file.
 
     It is not attached permanently. It stays in the working set for as many turns as the setting `linger` says. With
     ``turn_only`` it is part of its own turn only and never enters the context library.
@@ -268,14 +268,14 @@ class NotePassage:
     kind: ClassVar[ArtifactKind] = ArtifactKind.PASSAGE
     path: str
     text: str
-    place: str = ""
+    passage_position: str = ""
     title: str = ""
     policy: str | None = None
     turn_only: bool = False
 
     def to_artifact(self) -> Artifact:
         via = FOUND_BY_SEARCH if self.turn_only else None
-        source = ArtifactSource(path=self.path, place=self.place or None, via=via)
+        source = ArtifactSource(path=self.path, place=self.passage_position or None, via=via)
         return make_artifact(
             self.kind, text=self.text, source=source, title=self.title, policy=parse_policy(self.policy)
         )
@@ -329,7 +329,7 @@ class Image:
             raise ArtifactError(
                 "A picture has a url and something else.", hint="Give it a `url`, or `data`, or a `path`."
             )
-        if self.url is not None and not is_address(self.url):
+        if self.url is not None and not is_url(self.url):
             raise ArtifactError(
                 f"{self.url[:60]} is no address of a picture.", hint="One begins with https://, http:// or data:image/."
             )
@@ -369,8 +369,8 @@ KEEP_RESULTS = "keep"
 class Tool:
     """A tool that the model may call, with the JSON schema of its parameters; ``run`` executes it.
 
-    ``seconds`` limits the time of one call. By default the runner's own limit applies. A tool with ``changes`` set has
-    side effects; plans do not call it. With ``policy="keep"`` its results stay in the prompt. Otherwise layout ``auto`` may
+    ``timeout_seconds`` limits the time of one call. By default the runner's own limit applies. Plans do not call a
+    tool that ``has_side_effects``. With ``policy="keep"`` its results stay in the prompt. Otherwise layout ``auto`` may
     replace an unused result by a line, and recall returns it.
     """
 
@@ -378,8 +378,8 @@ class Tool:
     description: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict)
     run: Callable[..., object] | None = field(default=None, repr=False)
-    seconds: float | None = None
-    changes: bool = False
+    timeout_seconds: float | None = None
+    has_side_effects: bool = False
     policy: str | None = None
 
     def to_definition(self) -> ToolDefinition:

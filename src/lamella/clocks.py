@@ -45,7 +45,7 @@ class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    def read_seconds(self) -> float:
+    def monotonic_seconds(self) -> float:
         """Return seconds since an arbitrary moment, to measure durations."""
         return perf_counter()
 
@@ -60,19 +60,19 @@ _MIN_SECONDS, _DIGITS = 5e-5, 4
 class PhaseTimer:
     """Adds up the seconds of each phase of a build; time in an inner phase does not count for the outer one.
 
-    ``read_seconds`` is a clock's method; None measures nothing, for clocks whose time only a test changes.
+    ``monotonic_seconds`` is a clock's method; None measures nothing, for clocks whose time only a test changes.
     """
 
-    def __init__(self, read_seconds: Callable[[], float] | None) -> None:
-        self._read_seconds = read_seconds
+    def __init__(self, monotonic_seconds: Callable[[], float] | None) -> None:
+        self._read_seconds = monotonic_seconds
         self._seconds: dict[str, float] = {}
         self._phases: list[str] = []
         self._since = 0.0
 
     @classmethod
     def from_clock(cls, clock: object) -> "PhaseTimer":
-        """Return a timer over a clock, which measures nothing if the clock has no ``read_seconds``."""
-        return cls(getattr(clock, "read_seconds", None))
+        """Return a timer over a clock, which measures nothing if the clock has no ``monotonic_seconds``."""
+        return cls(getattr(clock, "monotonic_seconds", None))
 
     @property
     def seconds(self) -> Mapping[str, float]:

@@ -9,18 +9,18 @@ from lamella.lazy_imports import make_lazy_exports
 
 if TYPE_CHECKING:
     from lamella.attach import Instruction
-    from lamella.codebase.attachments import attach_code
+    from lamella.codebase.attachments import selection_to_attachments
     from lamella.ports import CodeFile, CodeForm, CodeSelection
     from lamella.runners.code_questions import (
         CodeAnswer,
         CodeTask,
         CodeTaskTurn,
-        TaskState,
+        InstructionsInPrompt,
         build_task_turn,
         get_task_state,
     )
-    from lamella.schemas.code import SelectionJson, SolutionJson
-    from lamella.wiring.code import filter_request, select_code, select_files, solve, solve_request
+    from lamella.schemas.code import FilterResponseJson, SolutionJson
+    from lamella.wiring.code import ask_about_code, select_code, select_files, select_files_for_request, solve_request
 
 __all__ = [
     "CodeAnswer",
@@ -29,23 +29,23 @@ __all__ = [
     "CodeSelection",
     "CodeTask",
     "CodeTaskTurn",
+    "FilterResponseJson",
     "Instruction",
-    "SelectionJson",
+    "InstructionsInPrompt",
     "SolutionJson",
-    "TaskState",
-    "attach_code",
+    "ask_about_code",
     "build_task_turn",
-    "filter_request",
     "get_task_state",
     "select_code",
     "select_files",
-    "solve",
+    "select_files_for_request",
+    "selection_to_attachments",
     "solve_request",
 ]
 
 if not TYPE_CHECKING:
     _HOMES = {
-        "lamella.codebase.attachments": ("attach_code",),
+        "lamella.codebase.attachments": ("selection_to_attachments",),
         "lamella.attach": ("Instruction",),
         "lamella.ports": ("CodeFile", "CodeForm", "CodeSelection"),
         "lamella.runners.code_questions": (
@@ -53,10 +53,16 @@ if not TYPE_CHECKING:
             "build_task_turn",
             "CodeTask",
             "CodeAnswer",
-            "TaskState",
+            "InstructionsInPrompt",
             "get_task_state",
         ),
-        "lamella.schemas.code": ("SelectionJson", "SolutionJson"),
-        "lamella.wiring.code": ("select_code", "select_files", "filter_request", "solve", "solve_request"),
+        "lamella.schemas.code": ("FilterResponseJson", "SolutionJson"),
+        "lamella.wiring.code": (
+            "select_code",
+            "select_files",
+            "select_files_for_request",
+            "ask_about_code",
+            "solve_request",
+        ),
     }
     __getattr__, __dir__ = make_lazy_exports(__name__, _HOMES)

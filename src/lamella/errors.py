@@ -256,7 +256,7 @@ class ConflictError(StoreError):
     def __init__(self, *, conversation_key: str, expected: int, found: int) -> None:
         super().__init__(
             f"The conversation {conversation_key} has {found:,} events; {expected:,} were expected.",
-            hint=lambda hints: f"Someone else wrote to it. {hints.reload_hint()}",
+            hint=lambda hints: f"Someone else wrote to it. {hints.write_conflict_hint()}",
         )
         self.expected, self.found = expected, found
 
@@ -483,7 +483,7 @@ class RequestTooLargeError(BadInputError):
     remedy = "Send less in one request."
 
 
-class InvalidRequestError(BadInputError):
+class UnsupportedEncodingError(BadInputError):
     """The request does not have a supported form."""
 
     code = "request_refused"

@@ -170,7 +170,7 @@ class FileCache(Generic[Value]):
         self._total_weight = 0
         self._lock = Lock()
 
-    def get(
+    def get_or_compute(
         self,
         key: Hashable,
         file: Path,
@@ -217,7 +217,7 @@ _TEMP_PREFIX, _TEMP_SUFFIX = ".lamella-", ".tmp"
 _STALE_TEMP_SECONDS = 3_600
 
 
-def make_folder(folder: Path) -> None:
+def make_data_folder(folder: Path) -> None:
     """Create a folder for conversations; an existing folder keeps its permissions.
 
     Temporary files that killed processes left in it are removed.
@@ -407,7 +407,7 @@ def file_lock(path: Path) -> Iterator[None]:
 
 def make_private_folder(folder: Path) -> None:
     """Create a folder that only Lamella uses, and remove other users' access if it exists already."""
-    make_folder(folder)
+    make_data_folder(folder)
     _restrict_mode(folder, PRIVATE_FOLDER_MODE)
 
 

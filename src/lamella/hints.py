@@ -48,11 +48,11 @@ class Hints(Protocol):
         """Return how the user allows a location that a project file or a conversation names, as part of a sentence."""
         ...
 
-    def reload_hint(self) -> str:
+    def write_conflict_hint(self) -> str:
         """Return a sentence that says what to do after another process wrote to the conversation."""
         ...
 
-    def resend_hint(self, *, max_tokens: int) -> str:
+    def send_with_limit_hint(self, *, max_tokens: int) -> str:
         """Return the step that sends an unanswered question again, with a limit on the answer's tokens."""
         ...
 
@@ -99,10 +99,10 @@ class PythonHints:
     def trust_hint(self, field: str, name: str, location: str) -> str:
         return f"name it in your program: {field}={name!r}"
 
-    def reload_hint(self) -> str:
+    def write_conflict_hint(self) -> str:
         return "`chat.reload()` loads it again; then repeat what you did."
 
-    def resend_hint(self, *, max_tokens: int) -> str:
+    def send_with_limit_hint(self, *, max_tokens: int) -> str:
         return f"`chat.send(chat.regenerate(), max_tokens={max_tokens})`"
 
     def finish_calls_hint(self, tools: Sequence[str]) -> str:

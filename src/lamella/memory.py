@@ -1,7 +1,7 @@
 """The memory beyond single conversations, in Markdown files that people may read and edit.
 
 ``MemoryFileStore`` has one file for facts and one for recent conversations. ``parse_facts`` finds the facts of a file,
-and ``replace_lines`` and ``append_line`` change it. Each line is a fact, with or without a bullet; indented lines
+and ``replace_fact_lines`` and ``append_line`` change it. Each line is a fact, with or without a bullet; indented lines
 below belong to it. Headings, rules, blank lines and comments are not facts: they belong to the person who reads the
 file, and they stay unchanged.
 """
@@ -15,10 +15,10 @@ from threading import RLock
 
 from lamella.conversation.validation import check_text
 from lamella.core.prompt.layers.model import MAX_FACT_CHARS, normalize_fact_line
-from lamella.core.text.content import encode_text, normalise
+from lamella.core.text.content import encode_text, normalize_line_ends
 from lamella.errors import BadInputError, InvalidOperationError, SourceUnreadableError, StoreUnavailableError
-from lamella.files import file_lock, make_folder, read_regular_file, replace_file, write_new_file
-from lamella.ports import Fact, FactKind, NoteChange
+from lamella.files import file_lock, make_data_folder, read_regular_file, replace_file, write_new_file
+from lamella.ports import Fact, FactKind, FileChange
 from lamella.vault_writer import render_diff
 
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
@@ -78,7 +78,7 @@ def _make_fact(text: str, raw: str, *, is_recent_file: bool) -> Fact:
         (one.removeprefix(_CHAT_COMMENT_PREFIX).strip() for one in comments if one.startswith(_CHAT_COMMENT_PREFIX)), ""
     )
     kind = FactKind.RECENT if is_recent_file else FactKind.NOTED if _MODEL_COMMENT in comments else FactKind.SAVED
-    return Fact(id=sha256(text.encode()).hexdigest()[:_ID_DIGITS], kind=kind, text=text, chat=chat)
+    return Fact(id=sha256(text.encode()).hexdigest()[:_ID_DIGITS], kind=kind, text=text, conversation_key=chat)
 
 
 def normalize_fact(text: str, kind: FactKind, *, conversation_key: str = "") -> Fact:
@@ -90,7 +90,7 @@ def normalize_fact(text: str, kind: FactKind, *, conversation_key: str = "") -> 
 
 def render_fact(fact: Fact) -> str:
     """Render the line of a fact."""
-    return _render_line(fact.text, fact.kind, fact.chat)
+    return _render_line(fact.text, fact.kind, fact.conversation_key)
 
 
 def _render_line(text: str, kind: FactKind, conversation_key: str) -> str:
@@ -117,7 +117,7 @@ def append_line(text: str, line: str, *, heading: str) -> str:
     return f"{before}\n{line}\n"
 
 
-def replace_lines(text: str, located_fact: LocatedFact, line: str | None) -> str:
+def replace_fact_lines(text: str, located_fact: LocatedFact, line: str | None) -> str:
     """Return the text of a file with a fact replaced by ``line``, or removed if ``line`` is None."""
     _, start, end = located_fact
     lines = text.split("\n")
@@ -165,21 +165,21 @@ class MemoryFileStore:
             self._write_file(file, after)
         return fact, True
 
-    def plan_add(self, text: str, *, kind: FactKind = FactKind.SAVED) -> NoteChange:
+    def plan_add(self, text: str, *, kind: FactKind = FactKind.SAVED) -> FileChange:
         """Return the change that adding a fact would make to its file. It is empty if the fact exists already."""
         before, path = self._read_file(FACTS_FILE), str(self.folder / FACTS_FILE)
         _, after = self._with_fact(normalize_fact(_validate_fact_text(text), kind), FACTS_FILE, before)
         diff = render_diff(path, before or None, after)
-        return NoteChange(path=path, before=before or None, after=after, diff=diff, is_memory=True)
+        return FileChange(path=path, before=before or None, after=after, diff=diff, is_memory=True)
 
     def _with_fact(self, fact: Fact, file: str, before: str) -> tuple[Fact | None, str]:
         """Return the existing fact with the same text, if there is one, and the text of the file with this fact."""
         facts = parse_facts(before, is_recent_file=file == RECENT_FILE)
         same = next((one for one, _, _ in facts if one.text.casefold() == fact.text.casefold()), None)
-        if same is not None and same.chat == fact.chat:
+        if same is not None and same.conversation_key == fact.conversation_key:
             return same, before
-        if fact.chat:
-            before = _without_facts(before, [one for one in facts if one[0].chat == fact.chat])
+        if fact.conversation_key:
+            before = _without_facts(before, [one for one in facts if one[0].conversation_key == fact.conversation_key])
         after = append_line(before, render_fact(fact), heading=_HEADINGS[file])
         # Below a comment that is not closed, the new line would be part of the comment.
         if all(one.text != fact.text for one, _, _ in parse_facts(after, is_recent_file=file == RECENT_FILE)):
@@ -198,19 +198,19 @@ class MemoryFileStore:
 
         def change(old: Fact) -> Fact:
             kind = old.kind if old.kind is FactKind.RECENT else FactKind.SAVED
-            return normalize_fact(_validate_fact_text(text), kind, conversation_key=old.chat)
+            return normalize_fact(_validate_fact_text(text), kind, conversation_key=old.conversation_key)
 
         return self._change_fact(selector, change)
 
     def forget_conversation(self, conversation_key: str) -> bool:
         """Remove the lines about a conversation, by its key, and return whether there were any."""
         # Checked first without the locks: ``_locked`` would create the folder even if there is nothing to remove.
-        if all(fact.chat != conversation_key for fact in self.read()):
+        if all(fact.conversation_key != conversation_key for fact in self.read()):
             return False
         with self._locked():
             text = self._read_file(RECENT_FILE)
             from_conversation = [
-                one for one in parse_facts(text, is_recent_file=True) if one[0].chat == conversation_key
+                one for one in parse_facts(text, is_recent_file=True) if one[0].conversation_key == conversation_key
             ]
             if from_conversation:
                 self._write_file(RECENT_FILE, _without_facts(text, from_conversation))
@@ -223,7 +223,7 @@ class MemoryFileStore:
             file, found = facts[_find_fact_index(selector, [one[0] for _, one in facts])]
             after = change(found[0])
             line = None if after is None else render_fact(after)
-            self._write_file(file, replace_lines(self._read_file(file), found, line))
+            self._write_file(file, replace_fact_lines(self._read_file(file), found, line))
         return after or found[0]
 
     def _read_file(self, file: str) -> str:
@@ -233,7 +233,7 @@ class MemoryFileStore:
             if path.is_symlink():
                 # In a folder that another person made, a link could lead to any file of the user.
                 raise SourceUnreadableError(f"{path} is a link, and none is followed here.", hint="Put the file there.")
-            return normalise(
+            return normalize_line_ends(
                 read_regular_file(path, limit=MAX_MEMORY_BYTES, hint="Take out of it what is not to be sent.").decode()
             )
         except FileNotFoundError:
@@ -261,7 +261,7 @@ class MemoryFileStore:
         """
         try:
             with self._lock:
-                make_folder(self.folder)
+                make_data_folder(self.folder)
                 with file_lock(self.folder / _LOCK_FILE):
                     yield
         except OSError as error:
@@ -305,5 +305,5 @@ def _find_fact_index(selector: str, facts: Sequence[Fact]) -> int:
 def _without_facts(text: str, located_facts: Sequence[LocatedFact]) -> str:
     # From the last to the first, so that the line numbers of the others stay valid.
     for one in reversed(located_facts):
-        text = replace_lines(text, one, None)
+        text = replace_fact_lines(text, one, None)
     return text

@@ -11,15 +11,15 @@ from lamella.lazy_imports import make_lazy_exports
 
 if TYPE_CHECKING:
     from lamella.conversation.note_index import Citation, NoteIndex
-    from lamella.ports import IndexReport, NoteChange, NoteHit
+    from lamella.ports import FileChange, IndexReport, NoteHit
     from lamella.wiring.sources import open_index
 
-__all__ = ["Citation", "IndexReport", "NoteChange", "NoteHit", "NoteIndex", "open_index"]
+__all__ = ["Citation", "FileChange", "IndexReport", "NoteHit", "NoteIndex", "open_index"]
 
 if not TYPE_CHECKING:
     _HOMES = {
         "lamella.conversation.note_index": ("NoteIndex", "Citation"),
-        "lamella.ports": ("IndexReport", "NoteChange", "NoteHit"),
+        "lamella.ports": ("IndexReport", "FileChange", "NoteHit"),
         "lamella.wiring.sources": ("open_index",),
     }
     __getattr__, __dir__ = make_lazy_exports(__name__, _HOMES)

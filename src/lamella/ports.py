@@ -39,7 +39,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     earlier: tuple["Checkpoint", ...] = ()
 
 
-class ConversationSummary(Struct, frozen=True, kw_only=True):
+class ConversationListItem(Struct, frozen=True, kw_only=True):
     """A conversation in a list: its number of events, and the times of the first and the last one.
 
     ``conversation`` is its key, which Lamella generates and never uses again. ``name`` is the name in this store.
@@ -50,8 +50,8 @@ class ConversationSummary(Struct, frozen=True, kw_only=True):
     title: str
     created: str
     updated: str
-    version: int
-    erased: str | None = None
+    event_count: int
+    erased_at: str | None = None
 
 
 class StoreProblem(Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class ConversationExport(Struct, frozen=True, kw_only=True):
     ``warnings`` has a sentence for each thing that could not be exported.
     """
 
-    conversation: str
+    conversation_key: str
     name: str | None = None
     title: str
     created: str
@@ -108,7 +108,7 @@ class NoteHit(Struct, frozen=True, kw_only=True):
     excerpt: str
     score: float
     why: str
-    number: int = 0
+    passage_index: int = 0
 
 
 class NoteList(Struct, frozen=True, kw_only=True):
@@ -146,14 +146,14 @@ class ProjectFolder(Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    sources: Mapping[str, float]
+    source_mtimes: Mapping[str, float]
     folders: Mapping[str, float] = {}
     instructions: str = ""
     memory: str = ""
     warnings: tuple[str, ...] = ()
 
 
-class NoteChange(Struct, frozen=True, kw_only=True):
+class FileChange(Struct, frozen=True, kw_only=True):
     """A change that would be written to a note: the text before, the text after, and the difference.
 
     ``before`` is None for a new note. ``diff`` is a complete unified diff for people. If ``is_memory`` is set, the
@@ -189,7 +189,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     id: str
     kind: FactKind
     text: str
-    chat: str = ""
+    conversation_key: str = ""
 
 
 class CodeForm(StrEnum):
@@ -230,7 +230,7 @@ class CodeSelection(Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-class DigestLine(Struct, frozen=True, kw_only=True):
+class StageDecision(Struct, frozen=True, kw_only=True):
     """The decision of an approved stage, with the number of its approval.
 
     ``superseded`` is set once the work was rewound to before that approval.
@@ -276,7 +276,7 @@ class WorkflowProgress(Struct, frozen=True, kw_only=True):
     current: str | None
     status: str
     stages: tuple[StageProgress, ...]
-    digest: tuple[DigestLine, ...]
+    digest: tuple[StageDecision, ...]
     references: int = 0
     citations: int = 0
 
@@ -308,7 +308,7 @@ Result = TypeVar("Result")
 ReadContents = Callable[[str, Sequence[str]], Mapping[str, bytes]]
 
 
-class TokenCounter(Protocol):
+class TokenizerRegistry(Protocol):
     """Counts tokens offline, and knows how exact the count is."""
 
     def get_tokenizer(self, model: str | None) -> Tokenizer:
@@ -410,7 +410,7 @@ def no_vault_error(name: str) -> SourceNotFoundError:
 
 
 # Decides whether a change to a note or to the memory may be written. It may wait for the user.
-AllowWrite = Callable[[NoteChange], bool | Awaitable[bool]]
+AllowWrite = Callable[[FileChange], bool | Awaitable[bool]]
 
 
 class NoteRetriever(Protocol):
@@ -468,7 +468,7 @@ class PriceTable(Protocol):
 class CacheProfileRegistry(Protocol):
     """Cache profiles of the providers' models."""
 
-    def get_profile(self, model: str | None) -> CacheProfile: ...
+    def get_cache_profile(self, model: str | None) -> CacheProfile: ...
 
 
 class Clock(Protocol):
@@ -539,25 +539,25 @@ class Store(Protocol):
         """
 
     def read_checkpoints(
-        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
     ) -> Sequence[Result]:
         """Return the result of ``decode`` for each checkpoint, oldest first, whose events are still the same.
 
         ``decode`` gets one checkpoint after the other, so that the bytes of all need not be in memory at once. It may
         get the same one twice, and it must not use the store. The separate data of a checkpoint is loaded only if
-        ``separate_only`` is set.
+        ``with_separate_data`` is set.
         """
 
     def read_contents(self, conversation_key: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the contents of this conversation by hash; erased ones are left out."""
 
-    def list_conversations(self) -> Sequence[ConversationSummary]:
+    def list_conversations(self) -> Sequence[ConversationListItem]:
         """Return every conversation, the last changed first; erased ones as their tombstones.
 
         Damaged values are left out of their row. They do not prevent other rows from being read.
         """
 
-    def find_conversation(self, name: str) -> ConversationSummary | None:
+    def find_conversation(self, name: str) -> ConversationListItem | None:
         """Return the conversation of that name, or else of that key; None if there is none or it was erased."""
 
     def erase_conversation(self, conversation_key: str, *, at: str) -> None:
@@ -579,7 +579,7 @@ class Store(Protocol):
     def verify_erased(self, conversation_key: str) -> Iterator[StoreProblem]:
         """Yield each remaining trace of an erased conversation."""
 
-    def repair(self, conversation_key: str, get_title: Callable[[Sequence[EventRecord]], str]) -> None:
+    def rebuild_list_row(self, conversation_key: str, get_title: Callable[[Sequence[EventRecord]], str]) -> None:
         """Rebuild a conversation's row in the list from its events, and its title with ``get_title``.
 
         Raises ``StoreCorruptedError`` if events are damaged or missing, because their data cannot be derived.
@@ -593,7 +593,7 @@ class Store(Protocol):
 class ModelRegistry(Protocol):
     """Known facts about each model."""
 
-    def get_model(self, model: str | None) -> ModelProfile: ...
+    def get_model_profile(self, model: str | None) -> ModelProfile: ...
 
 
 class ModelProvider(Protocol):
@@ -625,12 +625,12 @@ class HttpEndpoint(NamedTuple):
     """
 
     provider: str
-    address: str
-    wires: tuple[str, ...]
+    base_url: str
+    api_formats: tuple[str, ...]
     headers: Mapping[str, str]
 
     def __repr__(self) -> str:
-        return f"HttpEndpoint({self.provider!r}, {self.address!r}, {self.wires!r})"
+        return f"HttpEndpoint({self.provider!r}, {self.base_url!r}, {self.api_formats!r})"
 
 
 @runtime_checkable
@@ -702,7 +702,7 @@ class UserMemory(Protocol):
         conversation.
         """
 
-    def plan_add(self, text: str, *, kind: FactKind = FactKind.SAVED) -> NoteChange:
+    def plan_add(self, text: str, *, kind: FactKind = FactKind.SAVED) -> FileChange:
         """Return the change that adding a fact would make."""
 
     def remove(self, selector: str) -> Fact:

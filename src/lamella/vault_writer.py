@@ -14,7 +14,7 @@ from secrets import token_hex
 
 from msgspec import DecodeError, Struct, ValidationError, json
 
-from lamella.core.text.content import encode_text, hash_bytes, normalise
+from lamella.core.text.content import encode_text, hash_bytes, normalize_line_ends
 from lamella.core.text.diff import ChangeSpan, diff_lines
 from lamella.errors import (
     BadInputError,
@@ -24,7 +24,7 @@ from lamella.errors import (
     WriteDeniedError,
 )
 from lamella.files import make_private_folder, read_regular_file, replace_file, write_new_file
-from lamella.ports import NoteChange
+from lamella.ports import FileChange
 from lamella.sources.obsidian import IGNORE_FILE, read_ignore_rules
 
 _RECORD_FILE = "change.json"
@@ -105,7 +105,7 @@ _NO_NEWLINE_NOTE = "\\ No newline at end of file"
 
 def render_diff(path: str, before: str | None, after: str) -> str:
     """Render a unified diff. A new note, with ``before`` None, is compared with ``/dev/null``."""
-    old, new = _split_diff_lines(normalise(before or "")), _split_diff_lines(normalise(after))
+    old, new = _split_diff_lines(normalize_line_ends(before or "")), _split_diff_lines(normalize_line_ends(after))
     head = [f"--- {'/dev/null' if before is None else path}", f"+++ {path}"]
     hunks = (line for hunk in _group_hunks(list(diff_lines(old, new))) for line in _render_hunk(hunk, old, new))
     return "\n".join((*head, *hunks)) + "\n"
@@ -157,9 +157,9 @@ def _format_hunk_range(start: int, stop: int) -> str:
 _BYTE_ORDER_MARK = "\ufeff"
 
 
-def style_new_text(before: str | None, content: str) -> str:
+def match_line_ends(before: str | None, content: str) -> str:
     """Return a complete new text in the style of the old one."""
-    return _match_style(normalise(content), before)
+    return _match_style(normalize_line_ends(content), before)
 
 
 def edit_text(before: str, old: str, new: str, *, path: str) -> str:
@@ -167,10 +167,10 @@ def edit_text(before: str, old: str, new: str, *, path: str) -> str:
 
     Raises ``WriteDeniedError`` unless the passage occurs exactly once.
     """
-    text, old_text = normalise(before), normalise(old)
+    text, old_text = normalize_line_ends(before), normalize_line_ends(old)
     if not old_text:
         joined = text if text.endswith("\n") or not text else f"{text}\n"
-        return _match_style(joined + normalise(new), before)
+        return _match_style(joined + normalize_line_ends(new), before)
     found = text.count(old_text)
     if found != 1:
         problem = "does not hold that passage" if not found else f"holds that passage {found} times"
@@ -178,7 +178,7 @@ def edit_text(before: str, old: str, new: str, *, path: str) -> str:
             f"{path} {problem}.",
             hint="Read the note, and give a passage that stands in it exactly once, word for word.",
         )
-    return _match_style(text.replace(old_text, normalise(new)), before)
+    return _match_style(text.replace(old_text, normalize_line_ends(new)), before)
 
 
 def _match_style(text: str, before: str | None) -> str:
@@ -288,13 +288,13 @@ class NoteWriter:
         except (OSError, BadInputError):
             self._read_hashes.pop(path, None)
 
-    def plan_write(self, path: str, content: str) -> NoteChange:
+    def plan_write(self, path: str, content: str) -> FileChange:
         """Return the change that writing a whole note, new or existing, would make."""
         path = _normalized_path(path)
         before = self._read_current(path)
-        return self._build_change(path, before, style_new_text(before, content))
+        return self._build_change(path, before, match_line_ends(before, content))
 
-    def plan_edit(self, path: str, old: str, new: str) -> NoteChange:
+    def plan_edit(self, path: str, old: str, new: str) -> FileChange:
         """Return the change that replacing one passage of a note would make."""
         path = _normalized_path(path)
         before = self._read_current(path)
@@ -302,7 +302,7 @@ class NoteWriter:
             raise SourceNotFoundError(f"There is no note {path} in the vault.", hint="Write it as a whole to make it.")
         return self._build_change(path, before, edit_text(before, old, new, path=path))
 
-    def write(self, change: NoteChange) -> Path:
+    def write(self, change: FileChange) -> Path:
         """Write a planned change and return the folder of its backup.
 
         Raises ``WriteDeniedError`` if the note has changed since the change was planned; the note then stays as it
@@ -366,7 +366,7 @@ class NoteWriter:
         backups.mark_undone(kept, record)
         return record.path, record.before is None
 
-    def _build_change(self, path: str, before: str | None, after: str) -> NoteChange:
+    def _build_change(self, path: str, before: str | None, after: str) -> FileChange:
         """Build the change from ``before`` to ``after``.
 
         Raises ``WriteDeniedError`` if the new text is too long, or if the note is not the one that was shown.
@@ -381,7 +381,7 @@ class NoteWriter:
         seen = self._read_hashes.get(path)
         if seen is not None and before is not None and hash_bytes(encode_text(before)) != seen:
             raise _changed_note_error(path)
-        return NoteChange(path=path, before=before, after=after, diff=render_diff(path, before, after))
+        return FileChange(path=path, before=before, after=after, diff=render_diff(path, before, after))
 
     def _read_current(self, path: str) -> str | None:
         return self._load_text(resolve_writable_path(self._root, path), path)

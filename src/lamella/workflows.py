@@ -10,11 +10,11 @@ from lamella.lazy_imports import make_lazy_exports
 
 if TYPE_CHECKING:
     from lamella.core.log.events.compaction import StageSpec, WorkflowSpec
-    from lamella.ports import DigestLine, StageProgress, WorkflowProgress
+    from lamella.ports import StageDecision, StageProgress, WorkflowProgress
     from lamella.wiring.workflows import get_workflow, list_workflows
 
 __all__ = [
-    "DigestLine",
+    "StageDecision",
     "StageProgress",
     "StageSpec",
     "WorkflowError",
@@ -27,7 +27,7 @@ __all__ = [
 if not TYPE_CHECKING:
     _HOMES = {
         "lamella.core.log.events.compaction": ("StageSpec", "WorkflowSpec"),
-        "lamella.ports": ("DigestLine", "StageProgress", "WorkflowProgress"),
+        "lamella.ports": ("StageDecision", "StageProgress", "WorkflowProgress"),
         "lamella.wiring.workflows": ("get_workflow", "list_workflows"),
     }
     __getattr__, __dir__ = make_lazy_exports(__name__, _HOMES)

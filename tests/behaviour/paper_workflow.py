@@ -12,7 +12,7 @@ from lamella.core.compaction.summaries import SummaryResult
 from lamella.core.log.events.compaction import StageEvent, WorkflowStageAction
 from lamella.core.log.turn import SystemParts
 from lamella.core.values import replace
-from lamella.core.workflow.export import render_workflow_part
+from lamella.core.workflow.export import build_workflow_system_parts
 from lamella.core.workflow.session import WorkflowSession, build_session, with_completed_stages
 from lamella.wiring import build_prompt_settings as rules_of
 from lamella.wiring import load_settings, open_adapters
@@ -58,7 +58,11 @@ def write(
     part = 0 if not done else QUARTERS.count(_parts(_session(done)).workflow)
     weights = _count_tokens(messages, tokens - part, short=short, yes=yes, ranges=ranges or {})
     words = frozenset({yes.casefold()}) if yes else frozenset[str]()
-    story = Story(replace(RULES, tokenizer=QUARTERS, config=replace(RULES.config, extra_acknowledgements=words)))
+    story = Story(
+        replace(
+            RULES, tokenizer=QUARTERS, compaction_config=replace(RULES.compaction_config, extra_acknowledgements=words)
+        )
+    )
     places = [0, *list(ENDS.values())[:done]] if done else []
     for number in range(1, messages, 2):
         asked, answered = (yes if n in short else _text(n, weights[n]) for n in (number, number + 1))
@@ -89,7 +93,7 @@ def _session(done: int) -> WorkflowSession:
 
 
 def _parts(session: WorkflowSession) -> SystemParts:
-    part = render_workflow_part(session)
+    part = build_workflow_system_parts(session)
     return SystemParts(
         workflow=part["workflow"],
         workflow_brief=part["workflow_brief"],

@@ -10,7 +10,7 @@ import pytest
 from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Conversation, Event, Tool
+from lamella import Conversation, Tool, TurnEvent
 from lamella.core.log.call import PrefixChange
 from lamella.providers import ToolCall, Usage
 from lamella.testing import ScriptedReply
@@ -45,14 +45,14 @@ def open_chat(speaker: Speaker, *, model: str = MODEL, **settings: object) -> Co
     return engine.chat("garden", **{"layout": "in_place", **settings})
 
 
-def send(chat: Conversation, text: str, **given: object) -> list[Event]:
-    async def main() -> list[Event]:
+def send(chat: Conversation, text: str, **given: object) -> list[TurnEvent]:
+    async def main() -> list[TurnEvent]:
         return [event async for event in chat.send(text, runner="agent", **given)]  # type: ignore[arg-type]
 
     return asyncio.run(main())
 
 
-def outputs(events: list[Event]) -> list[str]:
+def outputs(events: list[TurnEvent]) -> list[str]:
     return [event.output.output for event in events if event.output is not None]
 
 
@@ -221,7 +221,7 @@ def test_cost_before_interruption_counts_after_resume() -> None:
                 break
         await events.aclose()
 
-    async def go_on() -> list[Event]:
+    async def go_on() -> list[TurnEvent]:
         return [event async for event in conversation.resume(max_cost=Decimal("0.002"), steps=3)]
 
     asyncio.run(leave())

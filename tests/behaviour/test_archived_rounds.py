@@ -25,7 +25,7 @@ def talk(backend: Backend, output: str = "found it") -> ConversationExport:
 
 
 def rounds(chronicle: ConversationExport) -> list[int]:
-    return [len(record.rounds) for record in fold(chronicle).branch_records()]
+    return [len(record.completed_rounds) for record in fold(chronicle).branch_records()]
 
 
 def test_edited_question_keeps_rounds_of_all_answers(tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_tool_output_survives_change_of_file(tmp_path: Path) -> None:
     outputs = {
         result.output
         for record in fold(after).branch_records()
-        for one in record.rounds
+        for one in record.completed_rounds
         for result in one.results or ()
     }
     assert [after.contents[name] for name in outputs] == [b"A"]

@@ -13,7 +13,7 @@ from bench.layouts.caches import DEAR, MARKS, STEPS, Bill, Block, Rates, count, 
 
 from lamella.core.ledger.cache_profile import CacheRequest, CacheSimulation
 from lamella.core.messages import Message, Role
-from lamella.providers.models import BuiltInProfiles
+from lamella.providers.models import BuiltInCacheProfiles
 from lamella.tokenizers.counter import OfflineTokenCounter
 
 START = datetime(2026, 11, 17, tzinfo=UTC)
@@ -140,7 +140,7 @@ def ask(*texts: str, after: int) -> CacheRequest:
 def test_ledger_bills_model_family_by_provider_rules(
     model: str, minimum: int, step: int, lifetime: int | None, *, fee: bool
 ) -> None:
-    profile = BuiltInProfiles().get_profile(model)
+    profile = BuiltInCacheProfiles().get_cache_profile(model)
     assert (profile.minimum, profile.granularity, profile.lifetime, profile.bills_writes) == (
         minimum,
         step,

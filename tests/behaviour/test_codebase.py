@@ -10,7 +10,7 @@ from tests.unit.codebase.repositories import write
 from lamella import Code
 from lamella import open as open_engine
 from lamella.attach import Codebase
-from lamella.code import attach_code, select_code
+from lamella.code import select_code, selection_to_attachments
 from lamella.errors import LamellaError
 
 FILES = {
@@ -77,7 +77,7 @@ def test_new_question_about_codebase_replaces_previous_selection(converse: type[
 
 def test_manual_code_selection_needs_no_vault(converse: type[Watched], vault: Path) -> None:
     selection = select_code(vault / "src", "Who waters the beds?")
-    turn = converse().ask("Who?", attach=attach_code(selection))
+    turn = converse().ask("Who?", attach=selection_to_attachments(selection))
     assert "beds are watered" in turn.messages[-1].text
     assert selection.overview in turn.messages[-1].text
 

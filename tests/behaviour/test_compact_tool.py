@@ -66,7 +66,7 @@ def test_compact_tool_with_own_client_reopens_the_same() -> None:
     assert [call.id for call in make_chat(store).pending_tool_calls] == ["c"]
     after = conversation.submit_tool_outputs([ToolOutput(call="c", output=told)])
     assert after.tokens.total < turn.tokens.total
-    again = make_chat(store).pending_turn()
+    again = make_chat(store).prepare_pending_turn()
     assert again is not None
     assert [message.text for message in again.messages] == [message.text for message in after.messages]
     conversation.reply("Done.")

@@ -32,6 +32,6 @@ def test_edit_after_deleted_answer_is_sent_as_after_reload(layout: str) -> None:
         assert first.reply is not None
         conversation.delete(first.reply.id)
         sent = texts(conversation.edit(conversation.turns()[1].message.id, "other"))
-        assert texts(engine.chat("demo").pending_turn()) == sent
+        assert texts(engine.chat("demo").prepare_pending_turn()) == sent
         assert second.message.text == "two"
         assert sent[-1] == "other"

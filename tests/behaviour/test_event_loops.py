@@ -11,7 +11,7 @@ from tests import servers
 from tests.waiting import HANG_SECONDS
 
 import lamella
-from lamella import Conversation, Engine, Event, StoreError
+from lamella import Conversation, Engine, StoreError, TurnEvent
 from lamella.conversation.backend import Backend
 from lamella.core.values import replace
 from lamella.ports import Store
@@ -60,7 +60,7 @@ def make_engine(store: WatchedStore, *replies: str | ScriptedReply) -> Engine:
     return Engine(open_it, open_pool(ScriptedProvider(*replies)), runners=RUNNERS, model="scripted:x")
 
 
-async def read_out(events: AsyncGenerator[Event, None]) -> str:
+async def read_out(events: AsyncGenerator[TurnEvent, None]) -> str:
     async with aclosing(events):
         return "".join([event.text async for event in events])
 

@@ -13,7 +13,7 @@ from tests.sites import reply, site
 
 import lamella
 from lamella import Note
-from lamella.notes import NoteChange
+from lamella.notes import FileChange
 from lamella.providers import ModelRequest, Role, ToolCall
 from lamella.testing import ScriptedProvider, ScriptedReply
 
@@ -64,11 +64,11 @@ def call(name: str, url: str) -> ToolCall:
     return ToolCall(id="look", name=name, arguments=arguments)
 
 
-def talk(vault: Path, *lines: ScriptedReply | str, asked: list[NoteChange]) -> tuple[list[ModelRequest], list[str]]:
+def talk(vault: Path, *lines: ScriptedReply | str, asked: list[FileChange]) -> tuple[list[ModelRequest], list[str]]:
     """What was sent, and what tools gave, when somebody who says no to everything asks."""
     provider = ScriptedProvider(*lines)
 
-    def allow(change: NoteChange) -> bool:
+    def allow(change: FileChange) -> bool:
         asked.append(change)
         return False
 
@@ -93,7 +93,7 @@ def talk(vault: Path, *lines: ScriptedReply | str, asked: list[NoteChange]) -> t
 @pytest.mark.parametrize("name", BRINGERS)
 def test_order_in_tool_output_stays_in_message_and_runs_nothing(vault_and_store: tuple[Path, str], name: str) -> None:
     vault, url = vault_and_store
-    asked: list[NoteChange] = []
+    asked: list[FileChange] = []
     looked = ScriptedReply(calls=(call(name, url),))
     requests, given = talk(vault, "Seen.", looked, "A striped animal.", asked=asked)
     assert len(given) == 1
@@ -110,7 +110,7 @@ def test_order_in_tool_output_stays_in_message_and_runs_nothing(vault_and_store:
 @pytest.mark.parametrize("name", BRINGERS)
 def test_write_by_misled_model_needs_consent(vault_and_store: tuple[Path, str], name: str) -> None:
     vault, url = vault_and_store
-    asked: list[NoteChange] = []
+    asked: list[FileChange] = []
     lines = (ScriptedReply(calls=(call(name, url),)), ScriptedReply(calls=(OBEYED,)), "I could not.")
     _, given = talk(vault, "Seen.", *lines, asked=asked)
     assert [change.path for change in asked] == ["diary.md"]
@@ -121,7 +121,7 @@ def test_write_by_misled_model_needs_consent(vault_and_store: tuple[Path, str], 
 @pytest.mark.parametrize("name", BRINGERS)
 def test_memory_write_by_misled_model_needs_consent(vault_and_store: tuple[Path, str], name: str) -> None:
     vault, url = vault_and_store
-    asked: list[NoteChange] = []
+    asked: list[FileChange] = []
     lines = (ScriptedReply(calls=(call(name, url),)), ScriptedReply(calls=(REMEMBERED,)), "I could not.")
     _, given = talk(vault, "Seen.", *lines, asked=asked)
     assert [(change.is_memory, "evil.example" in change.diff) for change in asked] == [(True, True)]
@@ -131,7 +131,7 @@ def test_memory_write_by_misled_model_needs_consent(vault_and_store: tuple[Path,
 
 def test_order_repeated_in_answer_writes_nothing(vault_and_store: tuple[Path, str]) -> None:
     vault, url = vault_and_store
-    asked: list[NoteChange] = []
+    asked: list[FileChange] = []
     lines = (ScriptedReply(calls=(call("read_note", url),)), f"It says:\n{ORDER}")
     talk(vault, "Seen.", *lines, asked=asked)
     assert asked == []
@@ -140,7 +140,7 @@ def test_order_repeated_in_answer_writes_nothing(vault_and_store: tuple[Path, st
 
 def test_attached_note_gives_no_orders_either(vault_and_store: tuple[Path, str]) -> None:
     vault, _ = vault_and_store
-    asked: list[NoteChange] = []
+    asked: list[FileChange] = []
     requests, _ = talk(vault, f"It says:\n{ORDER}", "Nothing.", asked=asked)
     (user,) = [message.text for message in requests[0].messages if message.role is Role.USER]
     assert user.endswith("[User query]:\n@composer Look at this.")
@@ -151,13 +151,13 @@ def test_attached_note_gives_no_orders_either(vault_and_store: tuple[Path, str])
 @pytest.mark.parametrize("runner", ["vault_qa", "plus", "agent", "project"])
 def test_order_in_note_stays_in_its_block_in_every_runner(vault_and_store: tuple[Path, str], runner: str) -> None:
     vault, url = vault_and_store
-    asked: list[NoteChange] = []
+    asked: list[FileChange] = []
     answers: list[ScriptedReply | str] = [f"It says [^1]:\n{ORDER}"]
     if runner in ("agent", "project"):
         answers.insert(0, ScriptedReply(calls=(call("search_notes", url),)))
     provider = ScriptedProvider(*answers)
 
-    def allow(change: NoteChange) -> bool:
+    def allow(change: FileChange) -> bool:
         asked.append(change)
         return True
 

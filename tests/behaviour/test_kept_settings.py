@@ -61,11 +61,11 @@ def _play(
     """Take two turns, change settings, take the steps of the plan, and return the last turn."""
     with lamella.open("memory:") as engine:
         conversation = engine.chat(_NAME, model=_OLD, system="You are exact.", instructions="Show each step.")
-        first = conversation.ask("What is 1 + 1?").envelope.prompt.user.segment.id
+        first = conversation.ask("What is 1 + 1?").envelope.prompt.question.segment.id
         conversation.reply("2")
         one = conversation.head
         conversation.set(instructions="Be brief.")
-        second = conversation.ask("What is 2 + 2?").envelope.prompt.user.segment.id
+        second = conversation.ask("What is 2 + 2?").envelope.prompt.question.segment.id
         conversation.reply("5")
         conversation.regenerate()
         conversation.reply("4")
@@ -134,7 +134,7 @@ def test_first_added_turn_has_the_settings_that_were_saved(*, reopened: bool) ->
 def test_setting_change_applies_to_one_question_and_its_branch() -> None:
     with lamella.open("memory:") as engine:
         conversation = engine.chat(_NAME, model=_OLD, system="You are exact.")
-        first = conversation.ask("What is 1 + 1?").envelope.prompt.user.segment.id
+        first = conversation.ask("What is 1 + 1?").envelope.prompt.question.segment.id
         conversation.reply("2")
         conversation.set(system="You are kind.")
         conversation.save_settings()

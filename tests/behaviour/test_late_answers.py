@@ -8,7 +8,7 @@ import pytest
 from tests.unit.conversation.backends import make_chat
 
 import lamella
-from lamella import Conversation, Event, Note, ReplyOnOtherBranchError
+from lamella import Conversation, Note, ReplyOnOtherBranchError, TurnEvent
 from lamella.cli.errors import CliHints
 from lamella.providers import InvalidReplyError
 from lamella.stores.memory import InMemoryStore
@@ -125,7 +125,7 @@ def test_stopped_partial_answer_is_kept_on_other_branch() -> None:
         async with lamella.open("memory:", model="scripted:t", provider=script) as engine:
             conversation, other = engine.chat("tides"), engine.chat("tides")
             events = conversation.send("When is high tide?")
-            said: list[Event] = []
+            said: list[TurnEvent] = []
             while not said or not said[-1].text:
                 said.append(await anext(events))
             other.reload()

@@ -15,12 +15,12 @@ from lamella.codebase.repository import parse_ignore_rule
 from lamella.core.artifacts.embeds import embedded_images, replace_pasted_images
 from lamella.core.prompt.templates import TemplateResolution, expand_typed_text
 from lamella.core.text.directives import find_directives
-from lamella.core.text.exact_terms import extract_exact_tokens
+from lamella.core.text.exact_terms import extract_exact_strings
 from lamella.core.text.mentions import find_mentions
 from lamella.core.text.rule_detection import detect_rules, extract_quotes, find_instruction
 from lamella.errors import LamellaError
 from lamella.memory import parse_facts
-from lamella.retrieval.chunks import split_into_chunks
+from lamella.retrieval.chunks import split_into_chunks_and_tags
 from lamella.settings.word_lists import load_word_lists
 from lamella.sources.dataview.notes import parse_note_content
 from lamella.sources.markdown import parse_note
@@ -94,9 +94,9 @@ SCANNERS: dict[str, Callable[[str], object]] = {
     "pasted images": replace_pasted_images,
     "embedded block": expand_embed_of_block,
     "dataview": parse_note_content,
-    "chunks": split_into_chunks,
+    "chunks": split_into_chunks_and_tags,
     "mentions": find_mentions,
-    "exact terms": extract_exact_tokens,
+    "exact terms": extract_exact_strings,
     "rules": detect_rules,
     "instruction": find_instruction,
     "quotes": extract_quotes,

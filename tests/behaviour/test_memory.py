@@ -93,9 +93,9 @@ def test_replay_uses_memory_from_log_not_from_files(book: MemoryFileStore) -> No
 def test_refresh_memory_applies_to_next_turn(book: MemoryFileStore) -> None:
     history = Talk(book)
     history.say("One")
-    assert history.chat.refresh_memory() is None
+    assert history.chat.refresh_memory_next_turn() is None
     book.add("Likes tea")
-    assert (history.chat.refresh_memory(), history.chat.memory) == ("new: Likes tea", "")
+    assert (history.chat.refresh_memory_next_turn(), history.chat.memory) == ("new: Likes tea", "")
     assert moved(history.say("Two")) == "system_changed(memory, new: Likes tea)"
     assert "Likes tea" in history.chat.memory
 
@@ -290,7 +290,7 @@ def test_conversation_without_memory_book_keeps_its_memory(book: MemoryFileStore
     history.open()
     assert moved(history.say("Two")) == "none"
     with pytest.raises(lamella.BadInputError, match="takes up no memory"):
-        history.chat.refresh_memory()
+        history.chat.refresh_memory_next_turn()
 
 
 def test_memory_text_given_by_program_is_not_replaced(book: MemoryFileStore) -> None:
@@ -369,4 +369,4 @@ def test_erasing_artifact_removes_summary_of_its_conversation(tmp_path: Path) ->
         conversation.reply("Beans.")
         engine.save_one_line_summary(conversation)
         engine.erase_artifact(conversation, "plan.md")
-        assert [fact for fact in engine.memory.read() if fact.chat == conversation.id] == []
+        assert [fact for fact in engine.memory.read() if fact.conversation_key == conversation.id] == []

@@ -14,7 +14,7 @@ from tests.unit.rendered import attached, library, sent
 
 from lamella import ActiveNote, Image, Note, ToolOutput, Turn
 from lamella.attach import Attachment
-from lamella.conversation.turn_reader import AttachmentResolver
+from lamella.conversation.turn_reader import AttachmentReader
 from lamella.core.artifacts.kinds import SourceMedium
 from lamella.core.artifacts.model import UnresolvedAttachment
 from lamella.core.messages import ModelReply, StopReason, ToolCall
@@ -97,7 +97,7 @@ def test_image_urls_in_note_content_that_may_not_be_fetched_stay_links(converse:
 
 
 def test_image_urls_in_note_are_fetched_if_fetcher_is_set() -> None:
-    reader = AttachmentResolver(
+    reader = AttachmentReader(
         SourceReaders(readers={SourceMedium.PICTURE: ImageReader(fetch={URL: JPEG}.__getitem__)}), known=tuple
     )
     wanted = ActiveNote(path="note.md", text=f"![gauge]({URL})").to_artifact()

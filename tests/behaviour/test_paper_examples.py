@@ -13,8 +13,14 @@ AT_STAGE_8, AT_STAGE_10 = 7, 9
 def test_profile_has_the_thresholds_of_the_examples() -> None:
     assert (PAPER.window, PAPER.reserve) == (WINDOW, 0)
     assert (PAPER.warn, PAPER.target, PAPER.trigger, PAPER.hard) == (0.60, 0.849, 0.85, 0.95)
-    assert list(RULES.config.steps) == ["chitchat", "oldest_stages", "summary", "recent_stages", "expendable"]
-    assert RULES.config.protects_current_stage
+    assert list(RULES.compaction_config.steps) == [
+        "chitchat",
+        "oldest_stages",
+        "summary",
+        "recent_stages",
+        "expendable",
+    ]
+    assert RULES.compaction_config.protects_current_stage
 
 
 def test_under_85_percent_nothing_is_compacted() -> None:
@@ -90,8 +96,8 @@ def test_general_chat_at_91_percent_is_summarized_to_82() -> None:
     # As many turns as are needed would be seven; the example takes twenty messages, which is a setting here.
     short = [31 + 10 * n for n in range(6)]
     story = write(120, 116_480, short=short, yes=acknowledgement(644), ranges={(1, 20): 7_850})
-    ten = replace(story.rules.config, summary=replace(story.rules.config.summary, turns=10))
-    story.rules = replace(story.rules, config=ten)
+    ten = replace(story.rules.compaction_config, summary=replace(story.rules.compaction_config.summary, turns=10))
+    story.rules = replace(story.rules, compaction_config=ten)
     fitted = send(story, "- [1] The user asked something, and the assistant answered.")
     receipt = fitted.receipt
     assert names(receipt) == ["chitchat", "summary"]

@@ -122,7 +122,7 @@ class Paper:
         while (work := self.chat.workflow) is not None and work.current is not None:
             if work.current in back:
                 self.say("Ada yang salah di tahap sebelumnya?", 40)
-                self.chat.rewind_stage(back.pop(work.current))
+                self.chat.rewind_to_stage(back.pop(work.current))
                 continue
             self.finish()
 
@@ -169,7 +169,7 @@ def test_active_stage_loses_only_acknowledgements_and_summarized_turns(paper: Pa
 
 
 def test_finished_paper_has_each_source_once(paper: Paper) -> None:
-    text = paper.chat.export_work()
+    text = paper.chat.export_approved_stages()
     assert text.startswith("# Kopi, Kafein, dan Tidur\n")
     assert text.count("https://s.org/1") == 1
     assert [line for line in text.splitlines() if line.startswith("## ")] == [

@@ -71,7 +71,7 @@ def test_preview_on_other_branch_matches_ask(layout: str, deed: str, *, answered
     (chat.fork if deed == "fork" else chat.switch)(record.reply.id if record.reply and answered else record.message.id)
     turn_request, at = TurnRequest(text="What is left?", attach=(NOTE,)), start + timedelta(hours=1)
     ahead = chat.preview(turn_request, at=at)
-    assert ahead.pause_seconds == 59 * 60
+    assert ahead.seconds_since_previous_turn == 59 * 60
     assert chat.ask(turn_request, at=at) == ahead
 
 

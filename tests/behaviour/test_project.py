@@ -9,7 +9,7 @@ import pytest
 from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Conversation, Event, Turn
+from lamella import Conversation, Turn, TurnEvent
 from lamella.core.log.call import PrefixChange
 
 MODEL = "anthropic:claude-opus-5-5"
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def send(movements: list[PrefixChange]) -> Send:
     def sending(chat: Conversation) -> Turn:
-        async def main() -> list[Event]:
+        async def main() -> list[TurnEvent]:
             return [event async for event in chat.send("Well?", runner="project")]
 
         turn = next(event.turn for event in asyncio.run(main()) if event.turn is not None)

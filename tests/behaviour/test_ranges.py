@@ -35,7 +35,7 @@ def test_compaction_since_message_keeps_bytes_before_it(layout: str) -> None:
         assert is_prefix_of(before[:8], turn.messages)
         assert turn.messages[9].text != before[9].text
         assert (str(turn.prefix_change.cause), turn.prefix_change.triggered) == ("compacted", True)
-        again = engine.chat("desk").pending_turn()
+        again = engine.chat("desk").prepare_pending_turn()
         assert again is not None
         assert again.messages == turn.messages
         conversation.reply("Yes.")

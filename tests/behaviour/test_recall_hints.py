@@ -68,7 +68,7 @@ def test_recall_hint_matches_preview_and_reopen_and_is_not_doubled_by_edit() -> 
     ahead = conversation.preview(question).messages[-1].text
     turn = conversation.ask(question)
     assert turn.messages[-1].text == ahead
-    again = make_chat(store).pending_turn()
+    again = make_chat(store).prepare_pending_turn()
     assert again is not None
     assert [message.text for message in again.messages] == [message.text for message in turn.messages]
     conversation.reply("Ingrid.")

@@ -8,7 +8,7 @@ from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
 from lamella.core.log.branch import branch_content_hashes, read_turns
 from lamella.core.log.events.codec import build_erasure_batch
 from lamella.core.log.events.kinds import DeleteEvent, ForkEvent, SwitchEvent
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.snapshots import make_snapshot, restore_log
 from lamella.core.log.turn import SystemParts, TurnSettings
 
@@ -27,7 +27,7 @@ def ask_two(scribe: Scribe) -> tuple[str, str, str]:
     return question, one, scribe.reply("two")
 
 
-def models(log: EventLog, head: str | None = None) -> list[str | None]:
+def models(log: FoldedLog, head: str | None = None) -> list[str | None]:
     records = log.branch_records(head)
     return [turn.model for turn in read_turns(records, {}, defaults=TurnSettings())]
 
@@ -58,8 +58,8 @@ def test_regenerated_question_uses_settings_of_branch(scribe: Scribe, reply: int
     assert models(scribe.log) == [model]
     found = scribe.log.find_question(question)
     assert found is not None
-    assert found.question is not None
-    assert found.question.model == model
+    assert found.question_event is not None
+    assert found.question_event.model == model
     three = scribe.reply("three")
     scribe.do(SwitchEvent(head=replies[1 - reply]))
     assert models(scribe.log, three) == [model]
@@ -126,8 +126,8 @@ def test_erasure_applies_to_earlier_versions_of_question(scribe: Scribe) -> None
 
 def test_snapshot_stores_question_settings(scribe: Scribe) -> None:
     _, one, _ = ask_two(scribe)
-    early = EventLog(CHAT)
+    early = FoldedLog(CHAT)
     early.extend(scribe.records[:2])
-    log, joined = restore_log([make_snapshot(early, after=0), make_snapshot(scribe.log, after=2)], EventLog(CHAT))
+    log, joined = restore_log([make_snapshot(early, after=0), make_snapshot(scribe.log, after=2)], FoldedLog(CHAT))
     assert (log, len(joined)) == (scribe.log, 2)
     assert models(log, one) == ["a"]

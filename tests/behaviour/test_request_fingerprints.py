@@ -28,7 +28,7 @@ def talk(store: InMemoryStore) -> Conversation:
 
 
 def imprints(chat: Conversation) -> list[RequestFingerprint | None]:
-    questions = [record.message.question for record in chat.turns()]
+    questions = [record.message.question_event for record in chat.turns()]
     return [None if question is None else question.imprint for question in questions]
 
 

@@ -183,7 +183,7 @@ def test_request_with_erased_content_reports_it(url: str, sent: list[list[dict[s
         engine.erase_artifact("tides", "tides.md")
         first = next(engine.chat("tides").replay())
         assert first.check is not None
-        assert (first.check.status, first.check.is_as_sent) == ("erased", False)
+        assert (first.check.status, first.check.has_no_known_difference) == ("erased", False)
         with pytest.raises(InvalidOperationError):
             build_request_body(first, "openai", max_answer_tokens=None, allow_any_model=True)
     messages = run("replay", "tides", "--store", url, "--messages").out

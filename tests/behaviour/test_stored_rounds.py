@@ -125,7 +125,7 @@ def test_missing_call_results_are_marked_failed_on_continue(
     assert [call.id for call in tooled.chat.pending_tool_calls] == ["a"]
     leave(tooled.chat)
     record = tooled.chat.turns()[0]
-    assert [[result.failed for result in done.results or ()] for done in record.rounds] == [[True]]
+    assert [[result.failed for result in done.results or ()] for done in record.completed_rounds] == [[True]]
     assert list(ConversationRepository(tooled.store, tooled.backend.clock).verify("chat")) == []
 
 

@@ -7,10 +7,10 @@ from tests.conftest import Watched
 from tests.unit.rendered import attached, library, sent
 
 from lamella import ActiveNote, Note, Selection
-from lamella.conversation.turn_reader import AttachmentResolver
+from lamella.conversation.turn_reader import AttachmentReader
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.templates import expand_typed_text
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 
 INSTRUCTED = pytest.mark.moves_prefix(reason="a note drawn into the instructions changes")
 
@@ -145,7 +145,7 @@ def test_history_repeats_sent_text_and_note_moves_to_library(converse: type[Watc
 
 
 def test_artifact_records_how_it_was_attached(vault: Path) -> None:
-    reading = AttachmentResolver(open_sources(vault)(), known=tuple)
+    reading = AttachmentReader(make_source_opener(vault)(), known=tuple)
     drawn = expand_typed_text("{[[Spec]]} {docs}", reading.resolve_template)
     assert [artifact.source.via for artifact in drawn.artifacts] == ["template", "template:docs", "template:docs"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import lamella
-from lamella import Conversation, Event, ToolCall
-from lamella.notes import NoteChange
+from lamella import Conversation, ToolCall, TurnEvent
+from lamella.notes import FileChange
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 SERVER = Path(__file__).parents[1] / "faulty_tool_server.py"
@@ -26,7 +26,7 @@ def tools_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-async def send(chat: Conversation, text: str, engine: lamella.Engine) -> list[Event]:
+async def send(chat: Conversation, text: str, engine: lamella.Engine) -> list[TurnEvent]:
     tools = await asyncio.to_thread(engine.mcp_servers.tools)
     return [event async for event in chat.send(text, tools=tools)]
 
@@ -141,9 +141,9 @@ def test_order_in_tool_description_needs_consent_to_act(
     planned = '[{"tool": "write_note", "arguments": {"path": "diary.md", "content": "owned"}}]'
     lines = [planned, planned, "No."] if runner == "plus" else [ScriptedReply(calls=(write, fact)), "I could not."]
     provider = ScriptedProvider(*lines)
-    asked: list[NoteChange] = []
+    asked: list[FileChange] = []
 
-    def allow(change: NoteChange) -> bool:
+    def allow(change: FileChange) -> bool:
         asked.append(change)
         return False
 

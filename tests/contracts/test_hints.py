@@ -59,7 +59,7 @@ PYTHON_ONLY = {
     "conversation/validation.py: check_time_zone": "times",
     "conversation/validation.py: check_provider": "a custom provider",
     "providers/sdk_objects.py: _finish_stream": "answers of an SDK",
-    "wiring/stores.py: open_memory_backend": "a custom summarizer",
+    "wiring/stores.py: open_in_memory_backend": "a custom summarizer",
 }
 INTERFACES: list[Hints] = [
     PYTHON_HINTS,

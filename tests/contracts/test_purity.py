@@ -24,7 +24,7 @@ IMPURE_CALLS = {
 # What a file may call all the same. The laws ask whether two values are one object, and nothing else comes of it.
 EXCUSED = {"src/lamella/core/prompt/invariants.py": {"id"}}
 # Folds in progress: they add one event after another, and are structs to be written as snapshots.
-FOLDS = {"EventLog", "CompactionLog"}
+FOLDS = {"FoldedLog", "CompactionLog"}
 CLOCK_CALLS = {"now", "utcnow", "today", "fromtimestamp"}
 
 

@@ -20,14 +20,14 @@ CLASS = '''class TideError(BadInputError):
 RAISED = """
 from lamella.cli.errors import CliHints, exit_code, failure_to_json
 from lamella.errors import LamellaError, TideError
-from lamella.server.errors import error_response
+from lamella.server.errors import error_status_and_body
 
 try:
     raise TideError(0.4)
 except LamellaError as error:
     print(error.message, error.hint)
     print(exit_code(error), failure_to_json(error, CliHints()).error.hint)
-    status, body = error_response(error)
+    status, body = error_status_and_body(error)
     print(status, body["error"]["code"], body["error"]["hint"])
 """
 

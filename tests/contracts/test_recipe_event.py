@@ -15,7 +15,7 @@ CLASS = '''class StarEvent(Struct, frozen=True, kw_only=True, gc=False, omit_def
 STARRED = """
 from lamella.core.log.events.codec import merge_batches, decode_event, build_event_batch, build_question_batch
 from lamella.core.log.events.kinds import EventKind, StarEvent
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.snapshots import make_snapshot, decode_snapshot, encode_snapshot
 from lamella.core.log.turn import Turn
 from lamella.errors import StoreCorruptedError
@@ -26,7 +26,7 @@ batch = merge_batches(asked, build_event_batch(event, timestamp="2026-01-01T00:0
 record = batch.records[-1]
 assert (record.kind, record.body) == (EventKind.STAR, '{"message":"m","why":"good"}')
 assert decode_event(record) == event
-log = EventLog("chat")
+log = FoldedLog("chat")
 log.extend(batch.records)
 assert log.stars == ["m"]
 assert decode_snapshot(encode_snapshot(make_snapshot(log, after=0))).log.stars == ["m"]

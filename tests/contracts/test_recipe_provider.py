@@ -57,7 +57,7 @@ ASK = """
 import asyncio, sys
 import lamella
 from lamella.errors import LamellaError
-from lamella.providers import BuiltInModels
+from lamella.providers import BuiltInModelProfiles
 
 async def ask(model):
     async with lamella.open("memory:", model=model) as engine:
@@ -69,7 +69,7 @@ for model in sys.argv[2:]:
         print(asyncio.run(ask(model)))
     except LamellaError as error:
         print(error.code, error.hint)
-found = BuiltInModels().get_model("echo:canyon-2")
+found = BuiltInModelProfiles().get_model_profile("echo:canyon-2")
 print(found.window, found.cache.minimum)
 """
 

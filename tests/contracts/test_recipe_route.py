@@ -6,10 +6,10 @@ from tests.contracts.recipes import SourceCopy
 
 SCHEMA = '''"""JSON body of the length of a conversation."""
 
-from lamella.schemas.body import ConversationBody, Count
+from lamella.schemas.body import ConversationJsonBase, Count
 
 
-class LengthJson(ConversationBody, frozen=True, kw_only=True):
+class LengthJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The number of turns of a conversation."""
 
     turns: Count

@@ -9,11 +9,11 @@ RUNNER = '''"""The ``terse`` runner: the same answer in few words."""
 from collections.abc import AsyncGenerator
 
 from lamella.conversation.runner_context import RunRequest, execute_run
-from lamella.conversation.turn_runner import Event
+from lamella.conversation.turn_runner import TurnEvent
 from lamella.core.values import replace
 
 
-def run_terse(run_request: RunRequest) -> AsyncGenerator[Event, None]:
+def run_terse(run_request: RunRequest) -> AsyncGenerator[TurnEvent, None]:
     """Ask for few words; a question that is resumed was asked so already."""
     asked = run_request.turn_request
     if asked is None:

@@ -55,19 +55,19 @@ with lamella.open("sqlite:///one.db") as engine:
 STORED = """
 from lamella.core.log.events.codec import encode_event, decode_event
 from lamella.core.log.events.kinds import EventKind, EventRecord
-from lamella.core.log.events.message import make_message_event, make_unplaced_message_event, turn_from_event
+from lamella.core.log.events.message import make_question_event, make_unplaced_question_event, turn_from_event
 from lamella.core.log.turn import Mood, Turn, TurnSettings
 
 settings = TurnSettings(mood=Mood.GLAD, loud=True, pace=3)
 turn = Turn(text="x", typed="x", id="m", turn_settings=settings)
-record = encode_event(make_message_event(turn, message_id="m", parent=""), timestamp="")
+record = encode_event(make_question_event(turn, message_id="m", parent=""), timestamp="")
 assert '"loud":true,"mood":"glad","pace":3' in record.body, record.body
 assert turn_from_event(decode_event(record), {}, defaults=TurnSettings()) == turn
 # A turn that was stored before the setting existed has its default.
 old = decode_event(EventRecord(kind=EventKind.MESSAGE, at="", body='{"id":"m","parent":"","text":"x"}'))
 assert turn_from_event(old, {}, defaults=settings).turn_settings == TurnSettings()
 # A turn that leaves its settings open has those of the conversation.
-opened = decode_event(encode_event(make_unplaced_message_event(turn), timestamp=""))
+opened = decode_event(encode_event(make_unplaced_question_event(turn), timestamp=""))
 assert turn_from_event(opened, {}, defaults=settings).turn_settings == settings
 try:
     decode_event(EventRecord(kind=EventKind.MESSAGE, at="", body='{"id":"m","loud":"very","parent":"","text":"x"}'))

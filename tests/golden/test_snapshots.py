@@ -14,8 +14,8 @@ from tests.golden.snapshots.story import (
 )
 
 from lamella.core.log.events.kinds import EventKind
-from lamella.core.log.events.message import MessageEvent
-from lamella.core.log.log import SNAPSHOT_FORMAT, EventLog
+from lamella.core.log.events.message import QuestionEvent
+from lamella.core.log.log import SNAPSHOT_FORMAT, FoldedLog
 from lamella.core.log.snapshots import decode_separate_columns, decode_snapshot, has_other_format_version, restore_log
 from lamella.core.log.tree import PackedMessages, split_columns
 from lamella.core.log.turn_records import MessageNode
@@ -30,7 +30,7 @@ def test_snapshot_format_writes_its_golden_file() -> None:
 def test_snapshot_reads_as_log_folded_from_events() -> None:
     snapshot = decode_snapshot(bytes.fromhex(json.loads(golden_file().read_text(encoding="utf-8"))["bytes"]))
     assert snapshot == take_snapshot(read_events())
-    log, _ = restore_log([snapshot] if snapshot else [], EventLog(NAME))
+    log, _ = restore_log([snapshot] if snapshot else [], FoldedLog(NAME))
     assert log == fold(read_events())
 
 
@@ -53,9 +53,9 @@ def test_snapshot_of_other_format_is_not_read() -> None:
 
 
 def test_golden_events_cover_every_log_field() -> None:
-    log, empty = fold(read_events()), EventLog("empty")
+    log, empty = fold(read_events()), FoldedLog("empty")
     assert [name for name in log.__struct_fields__ if getattr(log, name) == getattr(empty, name)] == []
-    bare = MessageNode(event=MessageEvent(id="", parent="", text=""))
+    bare = MessageNode(event=QuestionEvent(id="", parent="", text=""))
     nodes = list(log.nodes.values())
     fields = bare.__struct_fields__
     assert [name for name in fields if all(getattr(node, name) == getattr(bare, name) for node in nodes)] == []

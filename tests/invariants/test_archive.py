@@ -18,9 +18,9 @@ from lamella.archive.markdown.page import (
     escape_text,
     is_context_line,
     pair_messages,
-    parse_context,
+    parse_context_line,
     parse_page,
-    render_context,
+    render_context_line,
     render_page,
     typed_text,
     unescape_text,
@@ -30,11 +30,11 @@ from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository, ImportOutcome
 from lamella.core.artifacts.model import ArtifactId, ArtifactKind
 from lamella.core.log.events.artifact import StoredArtifact, StoredSource
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import MessageAuthor
 from lamella.errors import BadInputError
 from lamella.ports import ConversationExport, SourceReaders
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 from lamella.stores.memory import InMemoryStore
 from lamella.wiring import open_backend
 
@@ -86,10 +86,10 @@ def test_any_title_and_id_are_read_back_from_the_front_matter(title: str, conver
 @written
 @given(st.lists(TEXTS.filter(bool), min_size=1, max_size=4, unique=True))
 def test_any_names_are_read_back_from_the_context_line(names: list[str]) -> None:
-    line = render_context([_ref(name) for name in names])
+    line = render_context_line([_ref(name) for name in names])
     assert is_context_line(line)
     assert "\n" not in line
-    assert parse_context(line) == {"Notes": names}
+    assert parse_context_line(line) == {"Notes": names}
 
 
 def _ref(path: str) -> ArtifactRef:
@@ -133,7 +133,7 @@ def test_imported_conversation_continues_like_original(kept: Kept) -> None:
     with TemporaryDirectory() as folder:
         played, store = _played(kept, Path(folder))
         vault = Path(folder) / "vault" if kept.plan.vault else None
-        sources = open_sources(vault)() if vault else None
+        sources = make_source_opener(vault)() if vault else None
         export = _take_out(store)
         read = parse_archive(render_archive(export, sources=sources or _nowhere(Path(folder))), sources=sources)
         assert read == export
@@ -150,7 +150,7 @@ def test_imported_conversation_continues_like_original(kept: Kept) -> None:
 def _nowhere(folder: Path) -> SourceReaders:
     """A vault without any note: whatever was attached rides along."""
     (folder / "nowhere").mkdir(exist_ok=True)
-    return open_sources(folder / "nowhere")()
+    return make_source_opener(folder / "nowhere")()
 
 
 @archived
@@ -171,7 +171,7 @@ def test_import_without_vault_reports_missing_notes(kept: Kept) -> None:
 
 
 def _shown(chronicle: ConversationExport) -> list[str]:
-    log = EventLog(conversation=chronicle.conversation)
+    log = FoldedLog(conversation=chronicle.conversation_key)
     log.extend(chronicle.records)
     return [
         text

@@ -19,7 +19,7 @@ from lamella.core.ledger.entry import predict_cache_usage
 from lamella.core.log.turn import AttachmentMode, HistoryMode, LayoutMode, LayoutPlan, SystemParts, Turn, TurnSettings
 from lamella.core.messages import Message, ToolCall, ToolOutput, ToolRound
 from lamella.core.prompt.advance import advance, pending_prompt
-from lamella.core.prompt.cache_history import record_expiry
+from lamella.core.prompt.cache_history import record_pause
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.prompt import Prompt, has_system_message
@@ -227,7 +227,7 @@ def test_priced_options_have_the_priced_length(
         inputs, forms = collect_layout_inputs(
             before, bound, profile, probabilities=estimate_reuse(before.cache_history), tokenizer=QUARTERS, at=at
         )
-        asked_at = int(has_system_message(before.system, {})) + before.history.length
+        asked_at = int(has_system_message(before.system, {})) + before.history.shown_message_count
         for way in list_layout_options(inputs, asked_at):
             layout_plan = LayoutPlan(
                 keep_messages=way.keep_messages,
@@ -237,7 +237,7 @@ def test_priced_options_have_the_priced_length(
             sent = pending_prompt(
                 advance(before, replace(bound, layout_plan=layout_plan), choose_layout, tokenizer=QUARTERS)
             )
-            foreseen = way.total_tokens + estimate_question_tokens(before, bound, QUARTERS)
+            foreseen = way.earlier_tokens + estimate_question_tokens(before, bound, QUARTERS)
             assert sent.total <= foreseen + SLACK
             # The same result given once more is counted, although it may be above.
             assert bound.tool_results or foreseen <= sent.total + SLACK
@@ -286,7 +286,7 @@ def test_chosen_plan_costs_no_more_than_others_and_keeps_messages(
                 before,
                 turn,
                 profile,
-                probabilities=estimate_reuse(record_expiry(before.cache_history, plan.expiry)),
+                probabilities=estimate_reuse(record_pause(before.cache_history, plan.expiry)),
                 tokenizer=QUARTERS,
                 at=at,
             )

@@ -13,7 +13,7 @@ from tests.invariants.test_counts import PER_REQUEST, tool_tokens, weight
 from tests.invariants.texts import readable
 
 from lamella.core.log.receipts import CompactionReceipt, CompactionStepName
-from lamella.core.log.turn import MessageAuthor, message_id
+from lamella.core.log.turn import MessageAuthor, compute_message_id
 from lamella.core.prompt.invariants import iter_violations
 from lamella.core.prompt.layers.model import LayerId
 
@@ -72,7 +72,7 @@ def test_each_step_of_receipt_frees_tokens_of_existing_text(tight: Tight) -> Non
                 gone = check_removed(receipt, free=said, known=known, asked=asked_by)
                 said = [name for name in said if name not in gone]
             known |= seen.expected.attached.keys()
-            answered = message_id("played", parent=asked, role=MessageAuthor.REPLY, text=step.reply or "")
+            answered = compute_message_id("played", parent=asked, role=MessageAuthor.REPLY, text=step.reply or "")
             said += [asked, answered]
             asked_by[answered] = asked
 

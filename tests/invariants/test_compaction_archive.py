@@ -19,7 +19,7 @@ from lamella.conversation.import_export import ConversationRepository, ImportOut
 from lamella.core.log.events.kinds import EventKind
 from lamella.core.values import replace
 from lamella.ports import SourceReaders, Store
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 from lamella.stores.memory import InMemoryStore
 from lamella.stores.open_store import open_sqlite
 
@@ -65,9 +65,9 @@ def test_compacted_chat_continues_from_archive(kept: Kept) -> None:
             return
         text = render_archive(
             ConversationRepository(here, SystemClock()).export_conversation(NAME),
-            sources=open_sources(vault)() if vault else SourceReaders(),
+            sources=make_source_opener(vault)() if vault else SourceReaders(),
         )
-        export = parse_archive(text, sources=open_sources(vault)() if vault else None)
+        export = parse_archive(text, sources=make_source_opener(vault)() if vault else None)
         assert export.warnings == ()
         assert ConversationRepository(there, SystemClock()).import_conversation(export) is ImportOutcome.NEW
         assert list(there.load(NAME)) == list(here.load(NAME))

@@ -14,8 +14,8 @@ from tests.invariants.test_reopened_conversations import check_same, check_same_
 from lamella import Turn
 from lamella.clocks import SystemClock
 from lamella.conversation.import_export import ConversationRepository
-from lamella.core.log.log import EventLog
-from lamella.core.log.turn import MessageAuthor, message_id
+from lamella.core.log.log import FoldedLog
+from lamella.core.log.turn import MessageAuthor, compute_message_id
 from lamella.ports import Store, Summarizer
 from lamella.stores.memory import InMemoryStore
 from lamella.stores.open_store import open_sqlite
@@ -79,7 +79,7 @@ class Memory:
         self._said: dict[str, str] = {}
 
     def look(self) -> None:
-        log = EventLog(NAME)
+        log = FoldedLog(NAME)
         log.extend(self._store.load(NAME))
         now = {name: node.text for name, node in log.nodes.items()}
         assert {name: now[name] for name in self._said} == self._said
@@ -91,7 +91,7 @@ class Memory:
 
 def unsaid(names: Iterable[str]) -> set[str]:
     """The ids that empty replies would have: a question whose answer was deleted stands with one."""
-    return {message_id(NAME, parent=name, role=MessageAuthor.REPLY, text="") for name in names}
+    return {compute_message_id(NAME, parent=name, role=MessageAuthor.REPLY, text="") for name in names}
 
 
 MESSAGES = ("chitchat", "oldest_stages", "summary", "recent_stages", "expendable")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lamella import Conversation, Engine, Unknown
 from lamella import open as open_engine
-from lamella.code import CodeTask, TaskState, build_task_turn, get_task_state
+from lamella.code import CodeTask, InstructionsInPrompt, build_task_turn, get_task_state
 from lamella.errors import ContextBudgetExceededError, InvalidOperationError
 from lamella.runners.code_questions import TASK_INSTRUCTIONS
 
@@ -22,10 +22,10 @@ DEEDS = st.one_of(
 SMALL = {"window": 1_800, "reserve": 200, "model": "scripted:m", "linger": 1}
 
 
-def read_off(chat: Conversation) -> TaskState:
+def read_off(chat: Conversation) -> InstructionsInPrompt:
     """Which blocks can be read in the next prompt, found in its letters."""
     sent = "\n".join(message.text for message in chat.preview().messages)
-    return TaskState(tuple(kind for kind in CodeTask if TASK_INSTRUCTIONS[kind].text in sent))
+    return InstructionsInPrompt(tuple(kind for kind in CodeTask if TASK_INSTRUCTIONS[kind].text in sent))
 
 
 def ask(chat: Conversation, kind: CodeTask | None, number: int) -> None:

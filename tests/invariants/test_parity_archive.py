@@ -13,7 +13,7 @@ from lamella.clocks import SystemClock
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository, ImportOutcome
 from lamella.ports import SourceReaders
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 from lamella.stores.memory import InMemoryStore
 
 TRIED = settings.get_profile("invariants")
@@ -36,9 +36,9 @@ def test_conversation_continues_from_archive_the_same(kept: Kept) -> None:
         vault = Path(folder) / "vault" if kept.plan.vault else None
         text = render_archive(
             ConversationRepository(here, SystemClock()).export_conversation(NAME),
-            sources=open_sources(vault)() if vault else SourceReaders(),
+            sources=make_source_opener(vault)() if vault else SourceReaders(),
         )
-        export = parse_archive(text, sources=open_sources(vault)() if vault else None)
+        export = parse_archive(text, sources=make_source_opener(vault)() if vault else None)
         assert export.warnings == ()
         assert ConversationRepository(there, SystemClock()).import_conversation(export) is ImportOutcome.NEW
         assert list(there.load(NAME)) == list(here.load(NAME))

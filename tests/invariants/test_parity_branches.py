@@ -9,7 +9,7 @@ from tests.invariants.reopened_prompts import NAME, Lasting
 
 from lamella.clocks import SystemClock
 from lamella.conversation.import_export import ConversationRepository
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import MessageAuthor
 from lamella.core.log.turn_records import derive_message_id
 from lamella.stores.memory import InMemoryStore
@@ -26,7 +26,7 @@ class Witness:
         self._version = 0
 
     def look(self) -> None:
-        log = EventLog(NAME)
+        log = FoldedLog(NAME)
         log.extend(self._store.load(NAME))
         assert log.version >= self._version
         self._version = log.version
@@ -36,13 +36,13 @@ class Witness:
             assert _path(log, head) == said
         self._said.update((head, _path(log, head)) for head in log.nodes)
 
-    def _check_tree(self, log: EventLog) -> None:
+    def _check_tree(self, log: FoldedLog) -> None:
         for name, node in log.nodes.items():
             assert derive_message_id(NAME, node.event) == name == node.id
             assert not node.parent or node.parent in log.nodes
             assert node.role is MessageAuthor.USER or log.nodes[node.parent].role is MessageAuthor.USER
 
-    def _check_branches(self, log: EventLog) -> None:
+    def _check_branches(self, log: FoldedLog) -> None:
         """Each message that nothing follows ends a branch; only the active branch may end where another goes on."""
         branches = log.branch_heads()
         assert len(set(branches)) == len(branches)
@@ -51,7 +51,7 @@ class Witness:
         assert ends <= set(branches) <= ends | {log.head}
 
 
-def _path(log: EventLog, head: str) -> list[tuple[str, str]]:
+def _path(log: FoldedLog, head: str) -> list[tuple[str, str]]:
     return [
         (node.id, node.text) for record in log.branch_records(head) for node in (record.message, record.reply) if node
     ]

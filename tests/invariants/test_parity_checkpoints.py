@@ -17,8 +17,8 @@ from lamella.clocks import SystemClock
 from lamella.conversation.checkpoints import Checkpoints
 from lamella.conversation.import_export import ConversationRepository
 from lamella.core.log.events.codec import decode_event
-from lamella.core.log.events.message import MessageEvent
-from lamella.core.log.log import EventLog
+from lamella.core.log.events.message import QuestionEvent
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.snapshots import decode_snapshot, encode_snapshot, make_snapshot, restore_log
 from lamella.ports import Store, Summarizer
 from lamella.stores.memory import InMemoryStore
@@ -45,14 +45,14 @@ class Rare(TightLasting):
     checkpoint_every = 3
 
 
-def fold(store: Store) -> EventLog:
+def fold(store: Store) -> FoldedLog:
     """The log as all events give it."""
-    log = EventLog(NAME)
+    log = FoldedLog(NAME)
     log.extend(store.load(NAME))
     return log
 
 
-def check_logs(restored: EventLog, folded: EventLog) -> None:
+def check_logs(restored: FoldedLog, folded: FoldedLog) -> None:
     """Equal in everything, in the order of messages and branches too."""
     assert restored == folded
     assert list(restored.nodes) == list(folded.nodes)
@@ -96,7 +96,7 @@ class Erasing:
             assert left <= {"everything erased was attached again since"}
 
     def _erase(self) -> None:
-        asked = [event for event in map(decode_event, self._store.load(NAME)) if isinstance(event, MessageEvent)]
+        asked = [event for event in map(decode_event, self._store.load(NAME)) if isinstance(event, QuestionEvent)]
         names = list(dict.fromkeys(ref.id for event in asked for ref in event.attached))
         if names:
             self._conversations.erase_artifact(NAME, names[self._moves % len(names)])
@@ -174,13 +174,13 @@ def test_log_continues_from_snapshot_at_any_event(kept: Kept) -> None:
         Sparing(kept, Path(folder), lambda: store).walk([False] * len(kept.moves))
     records, folded = store.load(NAME), fold(store)
     for end in range(len(records) + 1):
-        log = EventLog(NAME)
+        log = FoldedLog(NAME)
         log.extend(records[:end])
         data = encode_snapshot(make_snapshot(log, after=0))
         assert data is not None
         snapshot = decode_snapshot(data)
         assert snapshot is not None
-        restored, _ = restore_log([snapshot], EventLog(NAME))
+        restored, _ = restore_log([snapshot], FoldedLog(NAME))
         restored.extend(records[end:])
         check_logs(restored, folded)
 

@@ -11,7 +11,7 @@ from tests.invariants.reopened_prompts import NAME, Lasting
 from lamella.conversation.past_turns import BranchHistory
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.branch import branch_content_hashes, read_turns
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import Turn, TurnSettings
 from lamella.core.prompt.advance import add_reply, advance
 from lamella.core.prompt.layers.history import ConversationHistory, HistoryTurn
@@ -78,7 +78,7 @@ def branches_of(kept: Kept) -> list[list[Turn]]:
     store = InMemoryStore()
     with TemporaryDirectory() as folder:
         Lasting(kept, Path(folder), lambda: store).walk([False] * len(kept.moves))
-    log = EventLog(NAME)
+    log = FoldedLog(NAME)
     log.extend(store.load(NAME))
     told = [log.branch_records(head) for head in log.branch_heads()]
     return [

@@ -11,9 +11,9 @@ from tests.unit.core.compaction.stories import Story
 
 from lamella.archive.transcript import load_transcript
 from lamella.core.log.turn import Turn, TurnSettings
-from lamella.core.prompt.advance import add_reply, add_rounds, pending_prompt
+from lamella.core.prompt.advance import add_reply, pending_prompt, replace_rounds
 from lamella.core.prompt.layers.model import LayerId
-from lamella.core.prompt.pieces import OVERHEAD_KIND, PromptPiece, PromptPieces
+from lamella.core.prompt.pieces import OVERHEAD_KIND, PromptPiece, PromptPieceLister
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.values import replace
 from lamella.wiring.transcripts import replay_transcript
@@ -21,7 +21,7 @@ from lamella.wiring.transcripts import replay_transcript
 TRIED = settings.get_profile("invariants")
 
 
-def check_pieces(prompt: Prompt, same_tokens: int, lister: PromptPieces, *, folds_talk: bool) -> list[PromptPiece]:
+def check_pieces(prompt: Prompt, same_tokens: int, lister: PromptPieceLister, *, folds_talk: bool) -> list[PromptPiece]:
     pieces = lister.list_pieces(prompt, same_tokens=same_tokens)
     assert sum(piece.tokens for piece in pieces) == prompt.total
     assert all(piece.start == 0 for piece in pieces[:1])
@@ -32,7 +32,7 @@ def check_pieces(prompt: Prompt, same_tokens: int, lister: PromptPieces, *, fold
     assert [piece.is_same for piece in pieces] == sorted((piece.is_same for piece in pieces), reverse=True)
     places = [-1 if piece.place in ("tools", "system") else int(piece.place.partition(":")[2]) for piece in pieces]
     assert places == sorted(places)
-    assert folds_talk or all(piece.messages == 0 for piece in pieces)
+    assert folds_talk or all(piece.message_count == 0 for piece in pieces)
     return pieces
 
 
@@ -41,11 +41,11 @@ def check_pieces(prompt: Prompt, same_tokens: int, lister: PromptPieces, *, fold
 def test_pieces_add_up_and_split_at_common_prefix(
     *, asked_under: TurnSettings, talk: list[Turn], goal: int, same: int, folds: bool
 ) -> None:
-    story, lister = Story(terms=asked_under), PromptPieces(folds_talk=folds)
+    story, lister = Story(terms=asked_under), PromptPieceLister(folds_talk=folds)
     for number, turn in enumerate(talk):
         opened = story.open(replace(turn, rounds=(), reply=None))
         check_pieces(pending_prompt(opened), same, lister, folds_talk=folds)
-        opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
+        opened = replace_rounds(opened, turn.rounds) if turn.rounds else opened
         check_pieces(pending_prompt(opened), same, lister, folds_talk=folds)
         story.state = add_reply(opened, turn.reply or "")
         if number % 2:
@@ -62,7 +62,7 @@ def test_pieces_of_golden_conversations_name_each_segment_at_its_place(
     *, conversation: str, layout: str, folds: bool
 ) -> None:
     transcript = load_transcript(HERE / f"{conversation}.json")
-    lister = PromptPieces(folds_talk=folds)
+    lister = PromptPieceLister(folds_talk=folds)
     for turn in replay_transcript(transcript, overrides={"layout": layout}, base_folder=HERE):
         prompt = turn.envelope.prompt
         pieces = check_pieces(prompt, turn.prefix_change.common_tokens or 0, lister, folds_talk=folds)

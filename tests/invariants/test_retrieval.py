@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamella.retrieval.index import VaultIndex
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 PATHS = ("a.md", "b.md", "sub/a.md", "sub/2026-11-16.md", "c.txt")
@@ -60,14 +60,18 @@ def test_updated_index_equals_new_index(happened: list[tuple[str, str, str | byt
     with TemporaryDirectory() as folder:
         root = Path(folder) / "vault"
         (root / "sub").mkdir(parents=True)
-        with closing(VaultIndex(Path(folder) / "kept" / "i.db", vault=root, open_readers=open_sources(root))) as kept:
+        with closing(
+            VaultIndex(Path(folder) / "kept" / "i.db", vault=root, open_readers=make_source_opener(root))
+        ) as kept:
             for what, path, other in happened:
                 if what == "refresh":
                     kept.refresh()
                 else:
                     change(root, what, path, other)
             kept.refresh()
-            with closing(VaultIndex(Path(folder) / "new" / "i.db", vault=root, open_readers=open_sources(root))) as new:
+            with closing(
+                VaultIndex(Path(folder) / "new" / "i.db", vault=root, open_readers=make_source_opener(root))
+            ) as new:
                 new.refresh()
                 assert all_results(kept) == all_results(new)
         shutil.rmtree(root)

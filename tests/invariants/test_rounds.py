@@ -8,7 +8,7 @@ from lamella.conversation.past_turns import BranchHistory
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.turn import ArtifactForm, HistoryMode, LayoutMode, Turn, TurnSettings
 from lamella.core.messages import Role, ToolCall, ToolOutput, ToolRound
-from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_prompt
+from lamella.core.prompt.advance import add_reply, advance, pending_prompt, replace_rounds
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.layers.model import LayerId
@@ -82,7 +82,7 @@ def test_requests_of_tool_rounds_extend_each_other_and_keep_invariants(
         opened = story.open(replace(turn, rounds=(), reply=None))
         check(story, opened)
         for count in range(1, len(turn.rounds) + 1):
-            further = add_rounds(opened, turn.rounds[:count])
+            further = replace_rounds(opened, turn.rounds[:count])
             assert is_prefix_of(pending_prompt(opened).messages, pending_prompt(further).messages)
             check(story, further)
             opened = further
@@ -95,7 +95,7 @@ def test_conversation_with_rounds_replays_to_same_state(asked_under: TurnSetting
     start = Story(terms=asked_under).state
     story = Story(terms=asked_under)
     for turn in talk:
-        opened = add_rounds(story.open(replace(turn, rounds=(), reply=None)), turn.rounds)
+        opened = replace_rounds(story.open(replace(turn, rounds=(), reply=None)), turn.rounds)
         story.state = add_reply(opened, turn.reply or "")
     resumed = BranchHistory([story.bind(turn) for turn in talk]).compute_state(start, choose_layout, tokenizer=QUARTERS)
     assert resumed == story.state

@@ -103,7 +103,7 @@ _DO: dict[str, Callable[[Conversation, int, int], object]] = {
     "data": _write,
     "submit": lambda chat, _pick, _number: chat.submit_stage(),
     "finish": _finish,
-    "rewind": lambda chat, pick, _number: chat.rewind_stage(STAGES[pick % len(STAGES)]),
+    "rewind": lambda chat, pick, _number: chat.rewind_to_stage(STAGES[pick % len(STAGES)]),
     "fork": _fork,
     "edit": _edit,
     "delete": _delete,

@@ -12,7 +12,7 @@ from tests.unit.patching import apply_diff
 from lamella.core.log.turn import ArtifactForm
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.text.content import escape_line
-from lamella.core.text.diff import build_diff
+from lamella.core.text.diff import build_short_diff
 
 TRIED = settings.get_profile("invariants")
 
@@ -25,7 +25,7 @@ _lines = st.lists(st.sampled_from(_LINES), max_size=60).map("\n".join)
 def test_diff_applied_to_the_older_text_gives_the_newer(old: str, new: str) -> None:
     padding = "\n".join(f"line {n}" for n in range(200))
     for before, after in ((old + padding, new + padding), (padding + old, padding + new)):
-        diff = build_diff(before, after)
+        diff = build_short_diff(before, after)
         if diff is not None:
             assert apply_diff(before, diff) == after
             assert len(diff) * 3 <= len(after)

@@ -13,7 +13,7 @@ from tests.invariants.texts import readable
 
 from lamella import Turn
 from lamella.core.artifacts.model import AttachmentPolicy
-from lamella.core.text.content import normalise
+from lamella.core.text.content import normalize_line_ends
 
 TRIED = settings.get_profile("invariants")
 
@@ -33,7 +33,7 @@ class Sitting(Player):
         known = state.unlisted_attachments.get(name) or state.library[name].artifact
         if not known.source.is_rereadable or known.policy is AttachmentPolicy.SNAPSHOT:
             return None
-        return normalise((self._vault / name).read_bytes().decode())
+        return normalize_line_ends((self._vault / name).read_bytes().decode())
 
 
 def check_readable(sitting: Sitting, turn: Turn) -> None:

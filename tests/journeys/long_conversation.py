@@ -27,7 +27,7 @@ from lamella import (
     Unknown,
     Url,
 )
-from lamella.schemas.prompts import turn_to_json
+from lamella.schemas.prompts import turn_prompt_to_json
 
 DOT = png(1, 1)
 LONG = "".join(f"## Part {part}\n\n" + "Words to leave out. " * 40 + "\n\n" for part in range(12))
@@ -107,7 +107,7 @@ SITTINGS: tuple[tuple[Deed, ...], ...] = (
 
 def sit(chat: Conversation, deeds: Sequence[Deed]) -> list[dict[str, object]]:
     """Do one thing after another; every turn that comes of it, without what a ledger says of caches and money."""
-    turns = [as_json(turn_to_json(turn)) for deed in deeds if (turn := deed(chat)) is not None]
+    turns = [as_json(turn_prompt_to_json(turn)) for deed in deeds if (turn := deed(chat)) is not None]
     return [{key: turn[key] for key in ("turn", "envelope", "messages", "tokens", "prefix")} for turn in turns]
 
 

@@ -18,7 +18,7 @@ from lamella import ActiveNote, Image, Note, Selection, ToolResult, Turn, Unknow
 from lamella.archive.markdown import parse_archive, render_archive
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ImportOutcome
-from lamella.wiring import open_archive, open_conversations
+from lamella.wiring import open_archive, open_conversation_repository
 
 NAME = "talk"
 LAYOUTS = pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
@@ -124,13 +124,13 @@ def test_next_turn_after_export_and_import_is_the_same_to_the_byte(
     here, there = (f"sqlite:///{tmp_path}/{name}.db" for name in ("here", "there"))
     with lamella.open(here, vault=vault) as engine:
         talk(engine.chat(NAME, layout=layout), vault)
-    conversations = open_conversations(here)
+    conversations = open_conversation_repository(here)
     export = conversations.export_conversation(conversations.resolve_conversation(NAME).conversation)
     path = open_archive().save(export, tmp_path / "chats")
     read = open_archive().load(path, vault=vault)
     assert read == export
     conversations.close()
-    conversations = open_conversations(there)
+    conversations = open_conversation_repository(there)
     assert conversations.import_conversation(read) is ImportOutcome.NEW
     assert list(conversations.verify()) == []
     assert conversations.export_conversation(conversations.resolve_conversation(NAME).conversation) == export
@@ -145,7 +145,7 @@ def test_other_process_continues_from_archive_file(tmp_path: Path, vault: Path) 
     here = f"sqlite:///{tmp_path}/here.db"
     with lamella.open(here, vault=vault) as engine:
         with_branches(engine.chat(NAME, layout="in_place"), vault)
-    conversations = open_conversations(here)
+    conversations = open_conversation_repository(here)
     path = open_archive().save(
         conversations.export_conversation(conversations.resolve_conversation(NAME).conversation), tmp_path / "chats"
     )
@@ -169,7 +169,7 @@ def test_message_of_megabytes_is_archived_unchanged(tmp_path: Path, megabytes: i
         conversation = engine.chat(NAME, window=1_000_000_000)
         conversation.ask("short")
         conversation.reply(text)
-    conversations = open_conversations(url)
+    conversations = open_conversation_repository(url)
     export = conversations.export_conversation(conversations.resolve_conversation(NAME).conversation)
     conversations.close()
     path = open_archive().save(export, tmp_path)
@@ -178,7 +178,7 @@ def test_message_of_megabytes_is_archived_unchanged(tmp_path: Path, megabytes: i
 
 def test_chat_moves_between_two_machines_without_overwriting(tmp_path: Path) -> None:
     """Export, import elsewhere, go on there, bring it back; meanwhile somebody edits the file by hand."""
-    here, there = (open_conversations(f"sqlite:///{tmp_path}/{name}.db") for name in ("here", "there"))
+    here, there = (open_conversation_repository(f"sqlite:///{tmp_path}/{name}.db") for name in ("here", "there"))
     folder = tmp_path / "shared"
     with lamella.open(f"sqlite:///{tmp_path}/here.db") as engine:
         conversation = engine.chat(NAME)
@@ -249,20 +249,20 @@ def test_imported_foreign_chat_continues_and_is_archived(tmp_path: Path, vault: 
         "**ai**: A text.\n[Timestamp: 2024/09/12 22:18:02]\n"
     )
     url = f"sqlite:///{tmp_path}/chats.db"
-    conversations = open_conversations(url)
+    conversations = open_conversation_repository(url)
     export = parse_archive(legacy, sources=None)
     (tmp_path / "legacy.md").write_text(legacy, encoding="utf-8")
     read = open_archive().load(tmp_path / "legacy.md", vault=vault)
-    assert read.conversation == export.conversation
+    assert read.conversation_key == export.conversation_key
     assert read.warnings == ("Message 1: old/place/spec.md was found as spec.md.",)
     assert conversations.import_conversation(read) is ImportOutcome.NEW
     with lamella.open(url, vault=vault) as engine:
-        turn = engine.chat(read.conversation).ask("Again?", attach=[Note(path="spec.md")])
+        turn = engine.chat(read.conversation_key).ask("Again?", attach=[Note(path="spec.md")])
         assert any("The text. **user**: quoted" in message.text for message in turn.messages)
         assert sum(message.text.count("The text.") for message in turn.messages) == 1
-    path = open_archive().save(conversations.export_conversation(read.conversation), tmp_path / "chats")
+    path = open_archive().save(conversations.export_conversation(read.conversation_key), tmp_path / "chats")
     assert path.name == "The spec.md"
-    assert open_archive().load(path, vault=vault) == conversations.export_conversation(read.conversation)
+    assert open_archive().load(path, vault=vault) == conversations.export_conversation(read.conversation_key)
     conversations.close()
 
 

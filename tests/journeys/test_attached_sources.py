@@ -114,7 +114,7 @@ def test_edited_note_is_update_and_moves_nothing_else(shed: Shed) -> None:
             left = conversation.ask("And without the paper?", drop=["tides.pdf"])
             assert count(left) == {**dict.fromkeys(SAYS, 1), "tides.pdf": 0}
         assert [call.predicted and call.predicted.read for call in calls] == [call.usage.read for call in calls]
-        assert all((call.usage.read or 0) > 0.6 * (call.usage.prompt or 0) for call in (calls[1], *calls[3:]))
+        assert all((call.usage.read or 0) > 0.6 * (call.usage.prompt_tokens or 0) for call in (calls[1], *calls[3:]))
         assert shed.site.paths == ["/tides"]
 
     asyncio.run(journey())

@@ -7,8 +7,8 @@ import pytest
 from pydantic import BaseModel
 from tests.journeys.running import one_turn, refusal, replay
 
-from lamella.archive.attachments import AttachmentIn, EmbeddedIn
-from lamella.archive.transcript import SystemIn, ToolDefinitionIn, ToolIn, Transcript, TurnIn
+from lamella.archive.attachments import AttachmentIn, EmbeddedImageIn
+from lamella.archive.transcript import AttachedToolResultIn, SystemIn, ToolDefinitionIn, Transcript, TurnIn
 
 NOTE = {"kind": "note", "path": "a.md", "text": "A"}
 TEXT, NAME, NUMBER, SHARE, SWITCH = "a text", "a text that is not empty", "a number", "a share", "true or false"
@@ -156,10 +156,10 @@ LEVELS = [
     (Transcript, TOP, in_top, ""),
     (TurnIn, TURN, one_turn, "turns[0]."),
     (AttachmentIn, ATTACHMENT, in_attachment, "turns[0].attach[0]."),
-    (EmbeddedIn, EMBEDDED, in_embedded, "turns[0].attach[0].images[0]."),
+    (EmbeddedImageIn, EMBEDDED, in_embedded, "turns[0].attach[0].images[0]."),
     (SystemIn, SYSTEM, in_system, "system."),
     (SystemIn, SYSTEM, in_turn_system, "turns[0].system."),
-    (ToolIn, TOOL, in_tool, "turns[0].tools[0]."),
+    (AttachedToolResultIn, TOOL, in_tool, "turns[0].tools[0]."),
     (ToolDefinitionIn, DEFINITION, in_definition, "turns[0].tool_definitions[0]."),
 ]
 

@@ -19,8 +19,8 @@ from lamella import Note
 from lamella.clocks import SystemClock
 from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT, Checkpoints
 from lamella.conversation.import_export import ConversationRepository
-from lamella.conversation.token_counts import list_counts
-from lamella.core.log.log import EventLog
+from lamella.conversation.token_counts import decode_count_entries
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.snapshots import decode_snapshot
 from lamella.ports import Store
 from lamella.stores.open_store import open_store
@@ -90,7 +90,7 @@ def verify(url: str) -> tuple[list[str], int]:
         assert list(ConversationRepository(store, SystemClock()).verify()) == []
         key = _key(store)
         records = store.load(key)
-        folded = EventLog(key)
+        folded = FoldedLog(key)
         folded.extend(records)
         restored = Checkpoints(store, key).restore().log
         version = restored.version
@@ -146,7 +146,7 @@ def test_erased_artifact_leaves_no_token_counts_in_file(url: str, path: Path) ->
     fill(url)
     with closing(open_store(url)) as store:
         found = decode_snapshot(list_checkpoints(store, _key(store))[0].data)
-        digests = [digest for digest, _, _ in list_counts([found.text_token_counts if found else b""])]
+        digests = [digest for digest, _, _ in decode_count_entries([found.text_token_counts if found else b""])]
     before = file_bytes(path)
     assert digests
     assert all(word in before for word in (HEADER, SECRET.encode(), *digests))

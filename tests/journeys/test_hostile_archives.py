@@ -13,7 +13,7 @@ from lamella.archive.markdown import parse_archive
 from lamella.conversation.import_export import ConversationRepository
 from lamella.errors import BadInputError
 from lamella.ports import SourceReaders
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 from lamella.wiring import open_backend
 
 # Hostile files must not take longer than honest ones; a busy machine may take one of them longer than the other.
@@ -95,7 +95,7 @@ def honest(vaults: Vaults) -> Callable[[int], float]:
 
     @cache
     def time_honest(size: int) -> float:
-        return min(time_reading(TALK * (size // len(TALK)), open_sources(vaults(size))()) for _ in range(2))
+        return min(time_reading(TALK * (size // len(TALK)), make_source_opener(vaults(size))()) for _ in range(2))
 
     return time_honest
 
@@ -109,7 +109,7 @@ def test_hostile_archive_is_parsed_as_fast_as_normal_one(
     text = make_hostile(size)[shape]
     assert len(text) <= 1.05 * size
     # A machine that was busy with something else just then is asked once more; what is slow stays slow.
-    times = (time_reading(text, open_sources(vaults(size))() if has_vault else None) for _ in range(3))
+    times = (time_reading(text, make_source_opener(vaults(size))() if has_vault else None) for _ in range(3))
     assert any(taken <= NOISE * honest(size) for taken in times)
 
 

@@ -15,7 +15,7 @@ import lamella
 from lamella import Note, Tool, ToolOutput
 from lamella.conversation.turn import ModelAnswer
 from lamella.core.log.events.kinds import EventKind
-from lamella.core.log.turn import MessageAuthor, message_id
+from lamella.core.log.turn import MessageAuthor, compute_message_id
 from lamella.core.messages import CacheDiagnosis, ModelReply, StopReason, ToolCall, Usage
 from lamella.core.prompt.prompt import RENDERER_VERSION
 from lamella.errors import ProviderOverloadedError
@@ -151,7 +151,7 @@ def _add_unexplained(url: str) -> None:
             conversation = engine.chat("demo")
             conversation.ask("Strange")
             parent = conversation.head
-        name = message_id(conversation.id, parent=parent, role=MessageAuthor.REPLY, text="Odd")
+        name = compute_message_id(conversation.id, parent=parent, role=MessageAuthor.REPLY, text="Odd")
         calls = [{"outcome": "unexplained", "cause": "history_edited", "model": MODEL}]
         event = write_raw(EventKind.REPLY, "2026-11-16T10:00:00Z", id=name, parent=parent, text="Odd", calls=calls)
         backend.store.append(conversation.id, event, expected=len(backend.store.load(conversation.id)))

@@ -47,12 +47,12 @@ def test_local_engine_reports_predicted_usage_also_after_reload(tmp_path: Path, 
     calls = ledger(url)
     assert len(calls) == len(ASKED) + AGAIN
     assert [call.predicted and call.predicted.read for call in calls] == [call.usage.read for call in calls]
-    assert [call.predicted and call.predicted.total for call in calls] == [call.usage.prompt for call in calls]
+    assert [call.predicted and call.predicted.total for call in calls] == [call.usage.prompt_tokens for call in calls]
     assert calls[0].verdict.outcome is CacheOutcome.FIRST
     assert calls[len(ASKED)].usage.read == 0
     if layout == "in_place":
         assert [call.verdict.outcome for call in calls[1:4]] == [CacheOutcome.HIT] * 3
-        assert all((call.usage.read or 0) > 0.6 * (call.usage.prompt or 0) for call in calls[1:4])
+        assert all((call.usage.read or 0) > 0.6 * (call.usage.prompt_tokens or 0) for call in calls[1:4])
     else:
         assert [str(call.verdict.prefix_change) for call in calls[1:4:2]] == [
             "artifact_added(garden.md)",

@@ -13,11 +13,11 @@ from lamella import (
     CompactionProposal,
     ConflictError,
     Conversation,
-    Event,
     LedgerTotals,
     MessageHit,
     Note,
     StoreError,
+    TurnEvent,
     build_ledger_rows,
     total_ledger_rows,
 )
@@ -265,7 +265,7 @@ def test_artifact_pinned_by_id_cannot_be_dropped(url: str, kept: str) -> None:
             conversation.ask("Keep it.", pin=["nobody.md"])
 
 
-async def _talk(chat: Conversation) -> list[Event]:
+async def _talk(chat: Conversation) -> list[TurnEvent]:
     return [event async for event in chat.send("When?")]
 
 

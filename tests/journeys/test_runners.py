@@ -13,7 +13,7 @@ from tests.journeys.running import SECONDS, run, spawn
 from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Conversation, Event
+from lamella import Conversation, TurnEvent
 from lamella.providers import ToolCall
 from lamella.testing import ScriptedReply
 
@@ -86,8 +86,8 @@ def send(chat: Conversation) -> None:
     asyncio.run(main())
 
 
-def resume(chat: Conversation, **given: object) -> list[Event]:
-    async def main() -> list[Event]:
+def resume(chat: Conversation, **given: object) -> list[TurnEvent]:
+    async def main() -> list[TurnEvent]:
         return [event async for event in chat.resume(**given)]  # type: ignore[arg-type]
 
     return asyncio.run(main())

@@ -185,7 +185,7 @@ def test_copy_extends_and_reports_divergence(run: Run, url: str, target: str) ->
     code, out, _ = run(*copy)
     assert (code, sorted(out.splitlines())) == (1, ["diverged  two", "extended  one"])
     with lamella.open(target) as engine:
-        assert {listed.name: listed.version for listed in engine.chats()} == {"one": 4, "two": 4, "three": 2}
+        assert {listed.name: listed.event_count for listed in engine.chats()} == {"one": 4, "two": 4, "three": 2}
 
 
 def test_copy_repeats_erasures_and_undoes_none(run: Run, url: str, target: str) -> None:

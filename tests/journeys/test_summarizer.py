@@ -244,7 +244,7 @@ def test_local_summarizer_keeps_cache_of_conversation(url: str) -> None:
     assert (answer.purpose, aside.purpose) == ("answer", "summary")
     assert aside.predicted is not None
     assert aside.predicted.read == aside.usage.read, "what it said it would serve it did"
-    assert (aside.usage.read or 0) >= (answer.usage.prompt or 0), "all of the last request, and of its answer"
+    assert (aside.usage.read or 0) >= (answer.usage.prompt_tokens or 0), "all of the last request, and of its answer"
     assert planned.receipt is not None
     # The demo model cannot write statements with message numbers, so its text is not used.
     (skipped,) = planned.receipt.skipped

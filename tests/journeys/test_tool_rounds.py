@@ -15,7 +15,7 @@ from tests.journeys.running import run as run_command
 
 import lamella
 from lamella import Conversation, Message, Tool
-from lamella.conversation.turn_runner import Event
+from lamella.conversation.turn_runner import TurnEvent
 from lamella.errors import InvalidOperationError
 from lamella.providers import ToolCall, ToolOutput
 from lamella.testing import ScriptedProvider, ScriptedReply
@@ -112,8 +112,8 @@ def test_turn_interrupted_between_rounds_continues_the_same(
     assert mask_results(run(cut, layout, begins=False, after=after)) == mask_results(whole)
 
 
-def collect(chat: lamella.Conversation, *arguments: object, **given: object) -> list[Event]:
-    async def main() -> list[Event]:
+def collect(chat: lamella.Conversation, *arguments: object, **given: object) -> list[TurnEvent]:
+    async def main() -> list[TurnEvent]:
         return [event async for event in chat.send(*arguments, **given)]  # type: ignore[arg-type]
 
     return asyncio.run(main())
@@ -284,7 +284,7 @@ def test_oversized_tool_output_is_reported_and_turn_continues() -> None:
     conversation = lamella.open("memory:", model="scripted:x", provider=provider).chat(
         "tools", window=6_000, reserve=500
     )
-    told: list[Event] = []
+    told: list[TurnEvent] = []
 
     async def main() -> None:
         async for event in conversation.send("Read.", tools=[read]):
@@ -319,7 +319,7 @@ def test_rounds_continue_after_summary_frees_space() -> None:
     before = summary.asked
     collect(conversation, "Read four pages.", tools=[read])
     assert summary.asked > before
-    assert [len(record.rounds) for record in conversation.turns()][-1] == 4
+    assert [len(record.completed_rounds) for record in conversation.turns()][-1] == 4
     last = conversation.turns()[-1].reply
     assert last is not None
     assert last.text == "Read."
@@ -406,8 +406,8 @@ def test_calls_for_caller_are_listed_in_last_event() -> None:
     assert last.calls == tuple(conversation.pending_tool_calls)
 
 
-def resume(chat: lamella.Conversation, **given: object) -> list[Event]:
-    async def main() -> list[Event]:
+def resume(chat: lamella.Conversation, **given: object) -> list[TurnEvent]:
+    async def main() -> list[TurnEvent]:
         return [event async for event in chat.resume(**given)]  # type: ignore[arg-type]
 
     return asyncio.run(main())

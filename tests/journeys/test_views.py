@@ -28,7 +28,7 @@ from lamella.schemas.ledger import (
     replay_header_to_json,
     replay_totals_to_json,
 )
-from lamella.schemas.prompts import turn_to_json
+from lamella.schemas.prompts import turn_prompt_to_json
 from lamella.wiring import load_transcript, open_backend, replay_transcript
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -75,9 +75,9 @@ def test_replay_prints_json_of_turns_and_totals(example: str) -> None:
     file = EXAMPLES / f"{example}.json"
     transcript = load_transcript(file)
     totals = ReplayTotals()
-    turns = list(totals.count_turns(replay_transcript(transcript, overrides={}, base_folder=EXAMPLES)))
+    turns = list(totals.add_each_turn(replay_transcript(transcript, overrides={}, base_folder=EXAMPLES)))
     head = dump(replay_header_to_json(transcript.conversation, turns[0])).removesuffix("}")
-    bodies = ",\n".join(dump(turn_to_json(turn)) for turn in turns)
+    bodies = ",\n".join(dump(turn_prompt_to_json(turn)) for turn in turns)
     whole = f'{head}, "turns": [\n{bodies}],\n"totals": {dump(replay_totals_to_json(totals))}}}\n'
     assert printed("replay", str(file)) == whole
 

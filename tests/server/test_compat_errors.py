@@ -104,7 +104,7 @@ def test_error_in_a_stream_has_the_status_that_it_names(
 def test_unreachable_upstream_is_a_bad_gateway(wire: str) -> None:
     with proxied("anthropic") as proxy:
         proxy.upstream.ending.set()
-        provider: Any = proxy.server.state.engine_pool.find_provider("scripted:tides", trusted=True)
+        provider: Any = proxy.server.state.engine_pool.get_or_open_provider("scripted:tides", trusted=True)
         provider._address = "http://127.0.0.1:1"
         answer = proxy.post(PATHS[wire], body_for(wire, HI))
         assert (answer.status_code, answer.json()["error"]["code"]) == (502, "unreachable")

@@ -27,7 +27,7 @@ from tests.wire.serving import Call, Flow, Outcome, json_answer
 
 from lamella import ToolCall
 from lamella.clocks import SystemClock
-from lamella.server.compat.recall import RecallStore, SentMessage, _row_name, find_withdrawn
+from lamella.server.compat.recall import RecallStore, SentMessage, _row_name, find_withdrawn_hashes
 from lamella.stores.memory import InMemoryStore
 from lamella.testing import ScriptedProvider, ScriptedReply
 
@@ -255,9 +255,11 @@ def test_row_of_an_earlier_version_can_be_read() -> None:
     old = {"order": ["h1"], "messages": [["h1", "user", "The sluice code is 4711."]]}
     row = b64encode(compress(json.dumps(old).encode())).decode()
     table.set(_row_name("", "g1"), row, at=clock.now(), expires_at=clock.now() + timedelta(days=1))
-    found = store.update("", "g1", [SentMessage("h2", "user", "Summary."), SentMessage("h3", "user", "Hm?")])
+    found = store.record_and_list_left_out(
+        "", "g1", [SentMessage("h2", "user", "Summary."), SentMessage("h3", "user", "Hm?")]
+    )
     assert found.messages == ()
-    assert store.update("", "g1", [SentMessage("h4", "user", "?")]).messages[0].hash == "h2"
+    assert store.record_and_list_left_out("", "g1", [SentMessage("h4", "user", "?")]).messages[0].hash == "h2"
 
 
 def test_tool_is_not_added_behind_signatures_that_were_made_without_it() -> None:
@@ -309,8 +311,8 @@ def test_sliding_window_and_summary_leave_messages_out_and_edits_withdraw_them()
         return [SentMessage(text, "user" if at % 2 == 0 else "assistant", text) for at, text in enumerate(texts)]
 
     before = said("one", "two", "three", "four", "five")
-    assert find_withdrawn(before, said("three", "four", "five", "six", "seven")) == set()
-    assert find_withdrawn(before, said("summary", "four", "five", "six")) == set()
-    assert find_withdrawn(before, said("summary")) == set()
-    assert find_withdrawn(before, said("one", "two", "3")) == {"three", "four", "five"}
-    assert find_withdrawn(before, said("1", "two", "three", "four", "five", "six")) == {"one"}
+    assert find_withdrawn_hashes(before, said("three", "four", "five", "six", "seven")) == set()
+    assert find_withdrawn_hashes(before, said("summary", "four", "five", "six")) == set()
+    assert find_withdrawn_hashes(before, said("summary")) == set()
+    assert find_withdrawn_hashes(before, said("one", "two", "3")) == {"three", "four", "five"}
+    assert find_withdrawn_hashes(before, said("1", "two", "three", "four", "five", "six")) == {"one"}

@@ -11,9 +11,14 @@ from tests.server.upstreams import body_for
 from lamella.server.compat import anthropic, openai_chat, openai_responses
 from lamella.server.compat.documents import expand_references
 from lamella.server.compat.model_calls import ModelAbilities, build_model_request
-from lamella.server.compat.requests import build_same_wire_body, check_same_wire_body, parse_request, plan_layout
-from lamella.server.compat.translation import check_body, check_model_request, parse_neutral
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.requests import (
+    build_passthrough_body,
+    is_equivalent_body,
+    parse_request,
+    plan_document_references,
+)
+from lamella.server.compat.translation import has_same_texts, model_request_has_same_texts, parse_neutral
+from lamella.server.compat.wires import ApiFormat
 
 Json = dict[str, Any]
 # A piece of a conversation: text, image, call or result, with its role.
@@ -112,7 +117,7 @@ def to_responses(turns: Sequence[tuple[str, list[Piece]]]) -> Json:
     return body_for("responses", items)
 
 
-WRITERS = {Wire.MESSAGES: to_messages, Wire.CHAT: to_chat, Wire.RESPONSES: to_responses}
+WRITERS = {ApiFormat.MESSAGES: to_messages, ApiFormat.CHAT: to_chat, ApiFormat.RESPONSES: to_responses}
 
 
 def read_pieces(value: object, kind: str = "told") -> Iterator[Piece]:
@@ -176,25 +181,25 @@ def test_upstream_gets_all_that_the_client_wrote_in_order_and_nothing_else(
 ) -> None:
     for wire, write in WRITERS.items():
         body = write(turns)
-        written = flat(turns, result_images=wire is not Wire.CHAT)
+        written = flat(turns, result_images=wire is not ApiFormat.CHAT)
         client = parse_request(wire, json.dumps(body).encode())
-        data = build_same_wire_body(client, model="m", layout=plan_layout(client))
-        if not check_same_wire_body(client, data, model="m", has_added_breakpoints=False):
+        data = build_passthrough_body(client, model="m", layout=plan_document_references(client))
+        if not is_equivalent_body(client, data, model="m", has_added_breakpoints=False):
             assert quotes_reference(written)
-            data = build_same_wire_body(client, model="m")
+            data = build_passthrough_body(client, model="m")
         same = json.loads(data)
-        field = "input" if wire is Wire.RESPONSES else "messages"
+        field = "input" if wire is ApiFormat.RESPONSES else "messages"
         assert whole([*read_pieces(same[field])], written) == [*read_pieces(body[field])] == written
-        for target in set(Wire) - {wire}:
-            neutral = parse_neutral(client, plan_layout(client))
+        for target in set(ApiFormat) - {wire}:
+            neutral = parse_neutral(client, plan_document_references(client))
             made = {
-                Wire.MESSAGES: lambda n: anthropic.build(n, "m", max_tokens=5),
-                Wire.CHAT: lambda n: openai_chat.build(n, "m", is_openai=True),
-                Wire.RESPONSES: lambda n: openai_responses.build(n, "m"),
+                ApiFormat.MESSAGES: lambda n: anthropic.build(n, "m", max_tokens=5),
+                ApiFormat.CHAT: lambda n: openai_chat.build(n, "m", is_openai=True),
+                ApiFormat.RESPONSES: lambda n: openai_responses.build(n, "m"),
             }[target](neutral)
-            is_checked = check_body(client, target, made)
+            is_checked = has_same_texts(client, target, made)
             sent = [*read_pieces(made.get("input") or made["messages"])]
-            if target is Wire.CHAT:
+            if target is ApiFormat.CHAT:
                 # Pictures of results follow the results, behind a line that names the call.
                 sent = [one for one in sent if one[0] != "text" or not one[1].startswith("[Pictures of the result")]
                 images = [one for one in sent if one[0] == "image"]
@@ -212,7 +217,7 @@ def test_upstream_gets_all_that_the_client_wrote_in_order_and_nothing_else(
 def _check_model_request(turns: object, client: Any, written: list[Piece]) -> None:  # noqa: ANN401 - a request
     abilities = ModelAbilities(kind="gemini", max_tokens=5, takes_images=True, takes_tools=True)
     built = build_model_request(parse_neutral(client, []), "m", abilities)
-    assert check_model_request(client, built)
+    assert model_request_has_same_texts(client, built)
     texts = "".join(one[1] for one in written if one[0] in ("text", "told"))
     assert "".join("".join(one.pieces[::2]) for one in built.messages) == texts
     assert sum(len(one.images) for one in built.messages) == sum(one[0] == "image" for one in written)

@@ -17,17 +17,17 @@ from lamella.server.compat.identity import chain_hashes, find_conversation_label
 from lamella.server.compat.json_spans import encode_json
 from lamella.server.compat.model_calls import ModelAbilities, build_model_request
 from lamella.server.compat.neutral import NeutralRequest
-from lamella.server.compat.recall import can_offer_recall, find_conversation, is_recall_refused, to_sent_messages
+from lamella.server.compat.recall import can_offer_recall, find_recall_conversation, is_recall_refused, to_sent_messages
 from lamella.server.compat.refusals import RefusedFieldError
 from lamella.server.compat.requests import (
-    build_same_wire_body,
-    check_same_wire_body,
+    build_passthrough_body,
+    is_equivalent_body,
     parse_request,
     plan_breakpoints,
-    plan_layout,
+    plan_document_references,
 )
-from lamella.server.compat.translation import FORMATS, check_body, check_model_request, parse_neutral
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.translation import FORMATS, has_same_texts, model_request_has_same_texts, parse_neutral
+from lamella.server.compat.wires import ApiFormat
 
 Json = dict[str, Any]
 Place = tuple[str | int, ...]
@@ -35,10 +35,10 @@ WRONG: tuple[Any, ...] = (
     None, True, -1, 1.5, "x", [], {}, [1], {"a": 1}, [[]], [None], [{}], {"type": "x"}, {"type": 5}, {"type": {}},
     [{"type": ["x"]}], [{"type": "text", "text": 5}], [{"name": 5}], 10**30, "\ud800", "x.lamella.1.eJw=",
 )  # fmt: skip
-BUILDERS: dict[Wire, Callable[[NeutralRequest], Json]] = {
-    Wire.MESSAGES: lambda neutral: anthropic.build(neutral, "m", max_tokens=5),
-    Wire.CHAT: lambda neutral: openai_chat.build(neutral, "m", is_openai=True),
-    Wire.RESPONSES: lambda neutral: openai_responses.build(neutral, "m"),
+BUILDERS: dict[ApiFormat, Callable[[NeutralRequest], Json]] = {
+    ApiFormat.MESSAGES: lambda neutral: anthropic.build(neutral, "m", max_tokens=5),
+    ApiFormat.CHAT: lambda neutral: openai_chat.build(neutral, "m", is_openai=True),
+    ApiFormat.RESPONSES: lambda neutral: openai_responses.build(neutral, "m"),
 }
 # The other APIs that requests of each API are translated for.
 OTHERS = {
@@ -48,33 +48,33 @@ OTHERS = {
 }
 
 
-def translate(wire: Wire, target: str, data: bytes) -> tuple[str, list[str]]:
+def translate(wire: ApiFormat, target: str, data: bytes) -> tuple[str, list[str]]:
     """What an upstream of another API gets, and the names of the fields that are left out."""
     client = parse_request(wire, data)
-    neutral = parse_neutral(client, plan_layout(client))
+    neutral = parse_neutral(client, plan_document_references(client))
     if target in ("gemini", "local"):
         abilities = ModelAbilities(kind=target, max_tokens=9, takes_images=target == "gemini", takes_tools=True)
         built = build_model_request(neutral, "m", abilities)
-        assert check_model_request(client, built)
+        assert model_request_has_same_texts(client, built)
         parts = [(one.to_dict(), one.images, one.calls, one.call_id, one.failed) for one in built.messages]
         return repr((built, built.tools, built.extra_fields_json, parts)), neutral.unused
-    body = BUILDERS[Wire(target)](neutral)
-    assert check_body(client, Wire(target), body)
+    body = BUILDERS[ApiFormat(target)](neutral)
+    assert has_same_texts(client, ApiFormat(target), body)
     return encode_json(body).decode(), neutral.unused
 
 
-def pass_on(wire: Wire, data: bytes) -> None:
+def pass_on(wire: ApiFormat, data: bytes) -> None:
     """Do what is done for an upstream of the same API, and for recall."""
     client = parse_request(wire, data)
-    chain_hashes("owner", wire, client.head, client.messages)
+    chain_hashes("owner", wire, client.system_and_tools, client.messages)
     find_signatures(client.messages)
     find_conversation_label({}, client.body)
-    marks = wire is Wire.MESSAGES and not client.has_breakpoints
+    marks = wire is ApiFormat.MESSAGES and not client.has_breakpoints
     breakpoints = plan_breakpoints(client, seen_messages=1) if marks else None
-    sent = build_same_wire_body(client, model="m", layout=plan_layout(client), breakpoints=breakpoints)
-    assert check_same_wire_body(client, sent, model="m", has_added_breakpoints=marks)
+    sent = build_passthrough_body(client, model="m", layout=plan_document_references(client), breakpoints=breakpoints)
+    assert is_equivalent_body(client, sent, model="m", has_added_breakpoints=marks)
     assert not is_recall_refused({}, client.body)
-    assert find_conversation({}, client.body) is None
+    assert find_recall_conversation({}, client.body) is None
     can_offer_recall(client.body)
     to_sent_messages(client, FORMATS)
 
@@ -118,9 +118,9 @@ def test_wrong_type_is_refused_with_a_name_or_passed_on(wire: str) -> None:
         for target in ("same", *OTHERS[wire]):
             try:
                 if target == "same":
-                    pass_on(Wire(wire), data)
+                    pass_on(ApiFormat(wire), data)
                 else:
-                    translate(Wire(wire), target, data)
+                    translate(ApiFormat(wire), target, data)
             except RefusedFieldError as refused:
                 unnamed += [] if refused.param else [(at, data)]
             except Exception as error:
@@ -161,7 +161,7 @@ def test_nothing_is_accepted_and_ignored(wire: str) -> None:
     for name, body in bodies(wire):
         for target in OTHERS[wire]:
             try:
-                before = translate(Wire(wire), target, json.dumps(body).encode())
+                before = translate(ApiFormat(wire), target, json.dumps(body).encode())
             except RefusedFieldError:
                 continue
             for place in list_places(body):
@@ -172,7 +172,7 @@ def test_nothing_is_accepted_and_ignored(wire: str) -> None:
                 for value in other_values(get(body, place)):
                     checked += 1
                     try:
-                        after = translate(Wire(wire), target, replaced(body, place, value))
+                        after = translate(ApiFormat(wire), target, replaced(body, place, value))
                     except RefusedFieldError:
                         continue
                     is_listed = any(str(one) in noted for noted in after[1] for one in place[-1:])

@@ -175,7 +175,9 @@ def test_strata_of_300_turns_cost_at_most_three_replays_and_late_turns_as_much_a
     def build_strata() -> bytes:
         opened = reopened()
         records = opened.turns()
-        strata = iter_turn_strata(opened.sent_turns(), dict(enumerate(opened.ledger(), start=1)), {}, folds_talk=True)
+        strata = iter_turn_strata(
+            opened.sent_turns(), dict(enumerate(opened.ledger(), start=1)), {}, groups_history=True
+        )
         body = StrataJson(conversation=opened.id, head=opened.head, count=len(records), turns=list(strata))
         return msgspec.json.encode(body)
 

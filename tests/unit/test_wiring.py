@@ -16,7 +16,7 @@ def test_every_name_is_there_and_listed() -> None:
 
 
 def test_lazy_wiring_name_imports_only_what_it_needs() -> None:
-    code = "from lamella.wiring import mask_secrets; import sys; print(*sys.modules)"
+    code = "from lamella.wiring import mask_url_secrets; import sys; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "lamella.settings.model" in loaded
     assert [

@@ -26,14 +26,16 @@ from tests.wire.script import Say, Wanted
 from lamella.core.messages import CacheBoundaries, CacheDiagnosis, ModelReply, ModelRequest, ToolCall, ToolOutput
 from lamella.core.values import replace
 from lamella.errors import InvalidOperationError
-from lamella.providers.anthropic import AnthropicProvider, CacheMode, build_request, read_reply
-from lamella.providers.models import BuiltInModels
+from lamella.providers.anthropic import AnthropicProvider, BreakpointPlacement, build_request, read_reply
+from lamella.providers.models import BuiltInModelProfiles
 
-PROFILE = BuiltInModels().get_model(MODEL)
+PROFILE = BuiltInModelProfiles().get_model_profile(MODEL)
 START = ask(system(note("tides", 8_000), instructions="Be terse. " * 300), user("First?"), model=MODEL)
 
 
-def _send(server: AnthropicServer, request: ModelRequest, *, caching: CacheMode = CacheMode.EXPLICIT) -> ModelReply:
+def _send(
+    server: AnthropicServer, request: ModelRequest, *, caching: BreakpointPlacement = BreakpointPlacement.EXPLICIT
+) -> ModelReply:
     return reply_to(AnthropicProvider(key=KEY, address=server.url, caching=caching, timeout=10.0), request)
 
 
@@ -42,22 +44,22 @@ def _marked(body: dict[str, Any]) -> list[dict[str, Any]]:
     return [block for block in blocks if "cache_control" in block]
 
 
-@pytest.mark.parametrize("caching", [CacheMode.EXPLICIT, CacheMode.AUTOMATIC])
-def test_each_turn_reads_all_that_the_one_before_sent(caching: CacheMode) -> None:
+@pytest.mark.parametrize("caching", [BreakpointPlacement.EXPLICIT, BreakpointPlacement.AUTOMATIC])
+def test_each_turn_reads_all_that_the_one_before_sent(caching: BreakpointPlacement) -> None:
     with anthropic_server() as server:
         request = START
         before = 0
         for number in range(6):
             usage = _send(server, request, caching=caching).usage
             assert usage.read == before
-            before = usage.prompt or 0
+            before = usage.prompt_tokens or 0
             request = grown(request, f"Answer {number}.", f"Question {number}?")
     assert before > 2_000
 
 
 def test_disabled_caching_sets_no_breakpoint_and_reads_nothing() -> None:
     with anthropic_server() as server:
-        replies = [_send(server, START, caching=CacheMode.OFF) for _ in range(2)]
+        replies = [_send(server, START, caching=BreakpointPlacement.OFF) for _ in range(2)]
     assert [(reply.usage.read, reply.usage.write, reply.usage.write_long) for reply in replies] == [(0, 0, 0)] * 2
     assert _marked(server.bodies[0]) == []
 
@@ -72,8 +74,8 @@ def test_turn_of_many_blocks_still_reads_previous_end(calls: int) -> None:
         round_of_many = round_of(replace(reply, calls=wanted, provider_reply=None), *outputs)
         second = _send(server, answered(first, round_of_many))
         third = _send(server, answered(first, round_of_many, ROUND))
-    assert second.usage.read == reply.usage.prompt
-    assert third.usage.read == second.usage.prompt
+    assert second.usage.read == reply.usage.prompt_tokens
+    assert third.usage.read == second.usage.prompt_tokens
 
 
 def test_library_growing_at_end_is_read_up_to_old_end() -> None:
@@ -227,12 +229,12 @@ def test_diagnosis_without_finding_is_parsed(told: dict[str, object], verdict: s
         assert _send(server, START).diagnosis == CacheDiagnosis(verdict=verdict)
 
 
-@pytest.mark.parametrize("caching", [CacheMode.EXPLICIT, CacheMode.AUTOMATIC])
-def test_too_many_breakpoints_are_refused(caching: CacheMode) -> None:
+@pytest.mark.parametrize("caching", [BreakpointPlacement.EXPLICIT, BreakpointPlacement.AUTOMATIC])
+def test_too_many_breakpoints_are_refused(caching: BreakpointPlacement) -> None:
     request = START
     for number in range(8):
         request = grown(request, f"Answer {number}.", f"Question {number}?")
-    allowed = 4 - (caching is CacheMode.AUTOMATIC)
+    allowed = 4 - (caching is BreakpointPlacement.AUTOMATIC)
     marked = build_request(replace(request, breakpoints=tuple(range(1, 1 + allowed))), PROFILE, caching=caching)
     assert len(_marked(marked)) == allowed
     with pytest.raises(InvalidOperationError, match=f"{allowed + 1} breakpoints"):
@@ -240,7 +242,7 @@ def test_too_many_breakpoints_are_refused(caching: CacheMode) -> None:
 
 
 def test_breakpoint_after_instructions_is_allowed_and_after_nothing_refused() -> None:
-    marked = build_request(replace(START, breakpoints=(0,)), PROFILE, caching=CacheMode.AUTOMATIC)
+    marked = build_request(replace(START, breakpoints=(0,)), PROFILE, caching=BreakpointPlacement.AUTOMATIC)
     assert _marked(marked) == [marked["system"][-1]]
     with pytest.raises(InvalidOperationError, match="message 9"):
         build_request(replace(START, breakpoints=(9,)), PROFILE)
@@ -268,8 +270,8 @@ def requests(draw: st.DrawFn) -> ModelRequest:
 
 
 @settings(deadline=None)
-@given(requests(), st.sampled_from(CacheMode))
-def test_request_has_at_most_four_breakpoints(request: ModelRequest, caching: CacheMode) -> None:
+@given(requests(), st.sampled_from(BreakpointPlacement))
+def test_request_has_at_most_four_breakpoints(request: ModelRequest, caching: BreakpointPlacement) -> None:
     body = build_request(request, PROFILE, caching=caching)
     assert len(_marked(body)) + ("cache_control" in body) <= 4
     assert body == build_request(request, PROFILE, caching=caching)

@@ -24,10 +24,10 @@ def test_in_place_conversation_reads_back_everything_sent(wire: Wire, converse: 
             reply = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), request)
             chat.reply(reply.text)
             assert reply.usage.read is not None
-            assert reply.usage.prompt is not None
+            assert reply.usage.prompt_tokens is not None
             # One that keeps beginnings as they are matches up to where a closing bracket became a comma.
             assert sent - 8 <= reply.usage.read <= sent or sent < 4_096
-            sent = reply.usage.prompt
+            sent = reply.usage.prompt_tokens
     assert sent > 6_000
 
 

@@ -28,7 +28,7 @@ def test_each_turn_reads_nearly_all_that_the_one_before_sent() -> None:
             assert usage.read is not None
             assert before * 0.99 <= usage.read <= before
             assert usage.write == 0
-            before = usage.prompt or 0
+            before = usage.prompt_tokens or 0
             request = grown(request, f"Answer {number}.", f"Question {number}?")
     assert before > 4_096
 

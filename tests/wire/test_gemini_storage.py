@@ -17,17 +17,17 @@ from lamella.core.values import replace
 from lamella.errors import InvalidOperationError, NotAvailableError, ProviderError, RetryableProviderError
 from lamella.ports import SharedTable
 from lamella.providers.gemini import (
-    CacheStoragePlan,
+    CacheStorageAssumptions,
     GeminiProvider,
     RemoteCacheManager,
     estimate_storage_costs,
     remote_cache_key,
 )
-from lamella.providers.models import BuiltInModels
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.stores.open_store import open_store
 
-PROFILE = BuiltInModels().get_model(MODEL)
-STORING = CacheStoragePlan(input_price=Decimal("0.75"), expected_requests=10)
+PROFILE = BuiltInModelProfiles().get_model_profile(MODEL)
+STORING = CacheStorageAssumptions(input_price=Decimal("0.75"), expected_requests=10)
 START = ask(system(note("tides", 30_000), instructions="Be terse."), user("First?"), model=MODEL)
 
 
@@ -47,7 +47,7 @@ def _tokens(request: ModelRequest) -> int:
 
 
 def _provider(
-    server: GeminiServer, time: _Time, storing: CacheStoragePlan = STORING, *, shelf: SharedTable | None = None
+    server: GeminiServer, time: _Time, storing: CacheStorageAssumptions = STORING, *, shelf: SharedTable | None = None
 ) -> GeminiProvider:
     store = RemoteCacheManager(storing, now=time.read, count_tokens=_tokens, shared_table=shelf)
     return GeminiProvider(key=KEY, address=server.url, timeout=10.0, cache_manager=store)

@@ -28,13 +28,13 @@ from lamella.providers import openai_chat as chat_request
 from lamella.providers import openai_chat as chat_response
 from lamella.providers import openai_responses as responses_request
 from lamella.providers import openai_responses as responses_response
-from lamella.providers.models import BuiltInModels
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.openai_chat import OpenAIChatProvider
 from lamella.providers.openai_responses import OpenAIResponsesProvider
 from lamella.providers.wire import prompt_cache_key
 
-MODELS = BuiltInModels()
-PROFILE = MODELS.get_model(MODEL)
+MODELS = BuiltInModelProfiles()
+PROFILE = MODELS.get_model_profile(MODEL)
 START = ask(system(note("tides", 8_000), instructions="Be terse. " * 500), user("First?"), model=MODEL)
 Build = Callable[..., dict[str, Any]]
 BUILDS = [
@@ -67,8 +67,8 @@ def test_each_turn_reads_all_that_the_one_before_sent(serve: Callable[..., Any])
         for number in range(5):
             usage = _send(server, request).usage
             assert usage.read == before
-            assert usage.write == (usage.prompt or 0) - before
-            before = usage.prompt or 0
+            assert usage.write == (usage.prompt_tokens or 0) - before
+            before = usage.prompt_tokens or 0
             request = grown(request, f"Answer {number}.", f"Question {number}?")
     assert server.bodies[0]["prompt_cache_options"] == {"mode": "implicit", "ttl": "30m"}
 
@@ -121,7 +121,7 @@ def test_tool_round_reads_previous_request(serve: Callable[..., Any]) -> None:
         reply = _send(server, request)
         done = round_of(reply, ToolOutput(call="c1", output="None.", failed=True))
         usage = _send(server, answered(request, done)).usage
-    assert usage.read == reply.usage.prompt
+    assert usage.read == reply.usage.prompt_tokens
     assert b"Error: None." in server.calls[1].raw
 
 
@@ -175,7 +175,7 @@ async def _whole(server: Server, request: ModelRequest) -> ModelReply | None:
     from openai import AsyncOpenAI
 
     async with AsyncOpenAI(api_key=KEY, base_url=f"{server.url}/v1", max_retries=0) as client:
-        profile = MODELS.get_model(request.model)
+        profile = MODELS.get_model_profile(request.model)
         if isinstance(server, ChatServer):
             body = chat_request.build_request(request, profile)
             return chat_response.read_reply(await client.chat.completions.create(**body))
@@ -223,7 +223,7 @@ def test_cached_tokens_that_a_server_does_not_report_are_unknown_and_never_zero(
         whole = asyncio.run(_whole(server, request))
     assert replies[0].usage.read == first
     assert (replies[1].usage.read is None) == (second is None)
-    assert replies[1].usage.prompt == server.served[1].total
+    assert replies[1].usage.prompt_tokens == server.served[1].total
     assert whole is not None
     assert whole.usage == replies[1].usage
 
@@ -238,7 +238,7 @@ def test_missing_usage_is_unknown() -> None:
 
 
 def test_local_server_gets_plain_strings_and_basic_fields() -> None:
-    body = chat_request.build_request(replace(START, model=LOCAL_MODEL), MODELS.get_model(LOCAL_MODEL))
+    body = chat_request.build_request(replace(START, model=LOCAL_MODEL), MODELS.get_model_profile(LOCAL_MODEL))
     assert sorted(body) == ["max_tokens", "messages", "model"]
     assert all(isinstance(message["content"], str) for message in body["messages"])
 

@@ -63,7 +63,7 @@ def _look(
             other = again(chat)
             if other is not chat:
                 assert isinstance(other, Conversation)
-                waits = other.pending_turn()
+                waits = other.prepare_pending_turn()
                 assert waits is not None
                 assert repr(waits.request(spoken.name)) == repr(turn.request(spoken.name))
                 chat, turn = other, waits

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lamella.core.artifacts.embeds import is_address
+from lamella.core.artifacts.embeds import is_url
 from lamella.core.artifacts.kinds import KINDS, BlockFormat, KindSpec, SourceMedium, make_artifact, make_omission_list
 from lamella.core.artifacts.model import (
     FOUND_BY_SEARCH,
@@ -25,7 +25,7 @@ _COMMON_FIELDS = frozenset({"kind", "title", "policy", "outline", "anew"})
 _LineNumber = Annotated[int, Field(ge=1)]
 
 
-class EmbeddedIn(BaseModel):
+class EmbeddedImageIn(BaseModel):
     """An image that was embedded in an active note when the note was sent."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -52,7 +52,7 @@ class AttachmentIn(BaseModel):
     policy: AttachmentPolicy | None = Field(default=None, strict=False)
     data: str | None = None
     media_type: str | None = None
-    images: tuple[EmbeddedIn, ...] = Field(default=(), strict=False)
+    images: tuple[EmbeddedImageIn, ...] = Field(default=(), strict=False)
     outline: bool = False
     anew: bool = False
 
@@ -142,7 +142,7 @@ def _source_name(entry: AttachmentIn, spec: KindSpec) -> str:
     name = {"tag": entry.tag, "url": entry.url}.get(field, entry.path) or (entry.url if "url" in spec.fields else None)
     if not name:
         raise ArtifactError(f"A {entry.kind} attachment has no {field}.", hint=f"Give it a `{field}`.")
-    if spec.medium is SourceMedium.PICTURE and entry.url and not is_address(entry.url):
+    if spec.medium is SourceMedium.PICTURE and entry.url and not is_url(entry.url):
         raise ArtifactError(
             "The url of an image is no address of one.", hint="One begins with https://, http:// or data:image/."
         )
@@ -167,7 +167,7 @@ def _decode_data(entry: AttachmentIn) -> bytes | None:
     return _decode_base64(entry.data)
 
 
-def _decode_embedded(embedded: EmbeddedIn) -> ImageData:
+def _decode_embedded(embedded: EmbeddedImageIn) -> ImageData:
     return parse_image(
         _decode_base64(embedded.data), media_type=embedded.media_type, name="A picture that the note embeds"
     )

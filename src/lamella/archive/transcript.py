@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
-from lamella.archive.attachments import AttachmentIn, EmbeddedIn, parse_attachment
+from lamella.archive.attachments import AttachmentIn, EmbeddedImageIn, parse_attachment
 from lamella.conversation.turn import TurnRequest
 from lamella.core.artifacts.kinds import make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
@@ -38,7 +38,7 @@ from lamella.files import read_regular_file, read_stream
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 
 
-def check_json(data: bytes, name: str) -> None:
+def check_strict_json(data: bytes, name: str) -> None:
     """Raise ``TranscriptError`` if an object repeats a name or a number is not finite.
 
     A parser would silently use only one of the two values, or turn the number into infinity.
@@ -157,7 +157,7 @@ class SystemIn(BaseModel):
     memory: str | None = None
 
 
-class ToolIn(BaseModel):
+class AttachedToolResultIn(BaseModel):
     """A tool call and its output, attached to a turn as a tool result."""
 
     model_config = _STRICT_CONFIG
@@ -224,7 +224,7 @@ class TurnIn(BaseModel):
     user: str
     at: _Time | None = None
     attach: list[AttachmentIn] = Field(default_factory=list)
-    tools: list[ToolIn] = Field(default_factory=list)
+    tools: list[AttachedToolResultIn] = Field(default_factory=list)
     system: SystemIn | None = None
     tool_definitions: list[ToolDefinitionIn] | None = None
     model: _Name | None = None
@@ -338,7 +338,7 @@ def parse_transcript(data: bytes, *, name: str) -> Transcript:
     except ValidationError as error:
         raise _to_transcript_error(error, name, data) from error
     # Pydantic's JSON parser accepts repeated names and numbers that overflow, so a second pass looks for them.
-    check_json(data, name)
+    check_strict_json(data, name)
     if transcript.lamella != 1:
         raise _unsupported_format_error(name, transcript.lamella)
     _check_each_once(_list_result_ids(transcript), f"{name}: two results have the id")
@@ -495,8 +495,8 @@ def _field_names_at(location: Sequence[int | str]) -> list[str]:
     models: dict[str, type[BaseModel]] = {
         "turns": TurnIn,
         "attach": AttachmentIn,
-        "images": EmbeddedIn,
-        "tools": ToolIn,
+        "images": EmbeddedImageIn,
+        "tools": AttachedToolResultIn,
         "tool_definitions": ToolDefinitionIn,
         "rounds": RoundIn,
         "calls": ToolCallIn,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lamella.cli.output import escape_line
+from lamella.cli.output import escape_to_short_line
 from lamella.hints import format_command_line, quote_for_shell
-from lamella.wiring import list_conversations, mask_secrets, open_backend, open_conversations
+from lamella.wiring import list_conversations, mask_url_secrets, open_backend, open_conversation_repository
 
 if TYPE_CHECKING:
     from lamella.conversation.backend import Backend
@@ -25,7 +25,7 @@ def complete_chat_names(context: typer.Context, incomplete: str) -> list[tuple[s
     """
     with suppress(Exception):
         alive = [one for one in list_conversations(context.params.get("store")) if one.name.startswith(incomplete)]
-        return [(one.name, escape_line(one.title)) for one in alive if quote_for_shell(one.name) == one.name]
+        return [(one.name, escape_to_short_line(one.title)) for one in alive if quote_for_shell(one.name) == one.name]
     return []
 
 
@@ -51,17 +51,17 @@ StoreOption = Annotated[
 def format_command(command: str, *names: str, store: str | None, vault: Path | None = None, **options: object) -> str:
     """Return a command for the user to run next, with the same store and vault; a password in the URL is masked."""
     return format_command_line(
-        command, *names, **options, store=None if store is None else mask_secrets(store), vault=vault
+        command, *names, **options, store=None if store is None else mask_url_secrets(store), vault=vault
     )
 
 
 @contextmanager
-def open_store(url: str | None, *, create: bool = False) -> Iterator["ConversationRepository"]:
+def open_cli_repository(url: str | None, *, create: bool = False) -> Iterator["ConversationRepository"]:
     """Open the conversations at a URL, or at the configured one, and close them afterwards.
 
     Only commands that add conversations may ``create`` a missing store.
     """
-    conversations = open_conversations(url, create=create)
+    conversations = open_conversation_repository(url, create=create)
     try:
         yield conversations
     finally:
@@ -83,7 +83,7 @@ def open_cli_backend(url: str | None, *, vault: Path | None = None, create: bool
 
 @contextmanager
 def open_conversation(
-    url: str | None, chat: str, *, vault: Path | None = None, create: bool = False
+    store_url: str | None, chat: str, *, vault: Path | None = None, create: bool = False
 ) -> Iterator["Conversation"]:
     """Open a stored conversation and close its store afterwards.
 
@@ -94,7 +94,7 @@ def open_conversation(
     from lamella.conversation.import_export import ConversationRepository
     from lamella.conversation.names import find_conversation_by_name
 
-    with open_cli_backend(url, vault=vault, create=create) as backend:
+    with open_cli_backend(store_url, vault=vault, create=create) as backend:
         found = (
             find_conversation_by_name(backend.store, chat)
             if create

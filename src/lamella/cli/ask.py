@@ -26,7 +26,7 @@ from lamella.cli.chat.setting_commands import parse_setting_options
 from lamella.cli.chat.status import describe_stop_reason, format_model_call, format_requests_total
 from lamella.cli.console import make_console
 from lamella.cli.interrupts import raise_resume_hint_on_interrupt
-from lamella.cli.mentions import get_active_note, resolve_mentions, with_policy
+from lamella.cli.mentions import get_active_note, resolve_and_print_mentions, with_policy
 from lamella.cli.options import (
     ActiveNoteOption,
     ChatOption,
@@ -47,8 +47,8 @@ from lamella.conversation.validation import check_text
 from lamella.errors import SourceTooLargeError, TextError, UsageError
 from lamella.runners.registry import RUNNERS
 from lamella.schemas.answers import TurnAnswerJson
-from lamella.schemas.prompts import turn_to_json
-from lamella.wiring import AttachmentResolver, open_named_files
+from lamella.schemas.prompts import turn_prompt_to_json
+from lamella.wiring import AttachmentResolver, open_attachment_resolver
 
 _MAX_STDIN_BYTES = 50_000_000
 MakeBody = Callable[[TurnAnswerJson, Conversation], TurnAnswerJson]
@@ -113,9 +113,9 @@ def ask(
     if runner is not None:
         get_runner(runner, RUNNERS)
     text, piped = _read_question(question)
-    files = open_named_files(vault)
+    files = open_attachment_resolver(vault)
     active = [get_active_note(active_note, files)] if active_note else []
-    named = [*active, *_resolve_attachments(attach, select, files), *resolve_mentions(text, files)]
+    named = [*active, *_resolve_attachments(attach, select, files), *resolve_and_print_mentions(text, files)]
     attached = (*(with_policy(one, policy, fresh=fresh) for one in named), *piped)
     brought = tuple(one.to_artifact() for one in attached)
     turn_request = TurnRequest(text=text, attach=brought, detach=tuple(detach or ()), runner=runner)
@@ -167,8 +167,8 @@ def _send_and_print(
     turn = asyncio.run(_run_turn(opened, turn_request, output))
     call, answer = turn.ledger.calls[-1], opened.answer_to_json(turn)
     if make_body is not None:
-        print_json(make_body(answer, opened.conversation_log))
-    for line in (describe_stop_reason(call), format_model_call(call), format_requests_total(opened.conversation_log)):
+        print_json(make_body(answer, opened.conversation))
+    for line in (describe_stop_reason(call), format_model_call(call), format_requests_total(opened.conversation)):
         if line:
             print_text(line, err=True)
     return answer
@@ -185,7 +185,7 @@ async def _run_turn(opened: OpenedConversation, turn_request: TurnRequest, outpu
 
 def _print_preview(turn: Turn, *, as_json: bool) -> None:
     if as_json:
-        print_json(turn_to_json(turn))
+        print_json(turn_prompt_to_json(turn))
     else:
         print_turn(make_console(), turn)
 

@@ -22,7 +22,7 @@ _Hit = TypeVar("_Hit")
 _Body = TypeVar("_Body", bound=JsonBody)
 
 
-def run_for_each(
+def run_and_print_each(
     items: Mapping[str, _Item],
     run_item: Callable[[_Item], tuple[_Body, Sequence[str]]],
     *,
@@ -63,7 +63,7 @@ def run_for_each(
         raise typer.Exit(max(map(exit_code, failed.values())))
 
 
-class BatchResults(list[_Hit]):
+class SearchHitCollector(list[_Hit]):
     """The hits of a search over all conversations; a damaged conversation does not hide hits of the others."""
 
     def __init__(self, store: str | None) -> None:

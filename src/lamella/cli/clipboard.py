@@ -43,7 +43,7 @@ def copy_to_clipboard(text: str) -> None:
     sys.stdout.flush()
 
 
-def list_image_readers() -> list[str]:
+def list_clipboard_programs() -> list[str]:
     """Return the names of the programs that can read an image from the clipboard."""
     return [words[0] for _, words in _IMAGE_READERS]
 

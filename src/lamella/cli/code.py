@@ -13,7 +13,7 @@ from lamella.cli.access import ChatArgument, JsonOption, StoreOption, open_conve
 from lamella.cli.ask import MakeBody, ask_once, read_piped_text, single_question_options
 from lamella.cli.chat.opening import ChatOptions
 from lamella.cli.chat.setting_commands import parse_setting_options
-from lamella.cli.code_fix import ChangeOffer, attach_named_files, run_check
+from lamella.cli.code_fix import ChangeOffer, read_named_files, run_check
 from lamella.cli.options import (
     ChatOption,
     MaxTokensOption,
@@ -23,7 +23,7 @@ from lamella.cli.options import (
     SystemOption,
     VaultOption,
 )
-from lamella.cli.output import escape_line, escape_lines, print_json, print_text, show_if_slow, write_exactly
+from lamella.cli.output import escape_lines, escape_to_short_line, print_json, print_text, show_if_slow, write_unwrapped
 from lamella.cli.tables import print_left_out, print_selection
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.turn import TurnRequest
@@ -43,15 +43,15 @@ from lamella.schemas.code import CodeStateJson, SolutionJson, selection_to_json
 from lamella.wiring import (
     DEFAULT_CODE_BUDGET,
     MAX_CODE_BUDGET,
-    attach_code,
-    filter_request,
     list_conversations,
+    open_attachment_resolver,
     open_engine_for_request,
-    open_named_files,
-    read_json_files,
+    read_files_from_json,
     read_json_request,
     select_code,
     select_files,
+    select_files_for_request,
+    selection_to_attachments,
     solve_request,
     with_configured_model,
 )
@@ -67,7 +67,7 @@ _RequestArgument = Annotated[
 ]
 
 
-def state(*, chat: ChatArgument, as_json: JsonOption = False, store: StoreOption = None) -> None:
+def print_code_state(*, chat: ChatArgument, as_json: JsonOption = False, store: StoreOption = None) -> None:
     """List the task instructions in the prompt of a conversation."""
     with open_conversation(store, chat) as conversation_log:
         found = state_from_prompt(conversation_log.preview(TurnRequest(text="")).envelope.prompt)
@@ -104,17 +104,17 @@ def solve(
         print_json(found)
     else:
         for warning in warnings:
-            print_text(escape_line(warning), err=True)
+            print_text(escape_to_short_line(warning), err=True)
         print_text(escape_lines(found.data))
 
 
 def filter_files(*, file: _RequestArgument = _STDIN, as_json: JsonOption = False) -> None:
     """Select from the files in a JSON request, and print them as a model reads them."""
-    found = filter_request(read_json_request(file))
+    found = select_files_for_request(read_json_request(file))
     if as_json:
         print_json(found)
     else:
-        write_exactly(found.text)
+        write_unwrapped(found.text)
 
 
 # Find the files of a folder that a conversation already uses, as a hint for selecting more.
@@ -124,7 +124,9 @@ def list_conversation_files(chat: str | None, folder: Path | None, *, store: str
     """Return the paths, relative to the folder, of files that a conversation has; empty for a new conversation."""
     if chat is None or folder is None:
         return ()
-    if not any(chat in (one.name, one.conversation, one.title) for one in list_conversations(store, create=True)):
+    if not any(
+        chat in (one.name, one.conversation, one.title) for one in list_conversations(store, missing_is_empty=True)
+    ):
         return ()
     with open_conversation(store, chat) as conversation_log:
         return tuple(_iter_attached_files(conversation_log, folder))
@@ -255,15 +257,15 @@ def fix(
     offer = ChangeOffer(folder=vault, check=checked, applies_without_asking=yes)
 
     def add_change(answer: TurnAnswerJson, conversation: Conversation) -> CodeFixJson:
-        offer.process(answer.answer, is_complete=_is_complete(answer), asks=False)
+        offer.apply_if_confirmed(answer.answer, is_complete=_is_complete(answer), asks=False)
         return offer.add_to_json(_add_state(answer, conversation))
 
     answer = _send_task(turn, options, as_json=as_json, make_body=add_change)
     if answer is not None and as_json:
         offer.exit_if_unsuccessful()
     elif answer is not None:
-        offer.process(answer.answer, is_complete=_is_complete(answer), asks=True)
-        offer.finish()
+        offer.apply_if_confirmed(answer.answer, is_complete=_is_complete(answer), asks=True)
+        offer.raise_if_unsuccessful()
 
 
 def _is_complete(answer: TurnAnswerJson) -> bool:
@@ -305,8 +307,10 @@ def analyse(
             path, asked, budget=budget, recent_paths=touched, model=model, on_progress=waiting.set_count
         )
     for one in chosen.warnings:
-        print_text(escape_line(one), err=True)
-    _send_task(build_task_turn(CodeTask.CODEBASE, *attach_code(chosen), text=asked), options, as_json=as_json)
+        print_text(escape_to_short_line(one), err=True)
+    _send_task(
+        build_task_turn(CodeTask.CODEBASE, *selection_to_attachments(chosen), text=asked), options, as_json=as_json
+    )
 
 
 def _send_task(
@@ -335,7 +339,7 @@ def _resolve_code(
     ``fix`` also attaches the files that the error names, and accepts an error that is only described in words
     (``text``).
     """
-    files = open_named_files(vault)
+    files = open_attachment_resolver(vault)
     for name in names:
         if not name.strip():
             raise UsageError("A file name is blank.", hint=f"Example: lamella code {task} main.py:10-20")
@@ -347,7 +351,7 @@ def _resolve_code(
     found = [one for name in names for one in files.resolve(name)]
     naming = f"{text}\n{piped}" if task is CodeTask.FIX else text
     if naming.strip():
-        found += attach_named_files(naming, found, folder=vault, model=model)
+        found += read_named_files(naming, found, folder=vault, model=model)
     if piped.strip():
         found.append(Unknown(text=piped, title="terminal" if task is CodeTask.FIX else "stdin"))
     if task is CodeTask.FIX:
@@ -405,7 +409,7 @@ def select(
         raise UsageError("Give either a folder or --files.", hint="Example: lamella code select . --question TEXT")
     known = (*(touched or ()), *list_conversation_files(chat, path, store=store))
     if files is not None:
-        selection = select_files(read_json_files(files), asked, budget=budget, recent_paths=known, model=model)
+        selection = select_files(read_files_from_json(files), asked, budget=budget, recent_paths=known, model=model)
     elif path is not None:
         with show_if_slow(f"Reading {path}") as waiting:
             selection = select_code(
@@ -422,7 +426,7 @@ def _print_result(selection: "CodeSelection", *, as_json: bool, text: bool, expl
         print_json(selection_to_json(selection, explain=explain))
         return
     if text:
-        write_exactly(selection.text)
+        write_unwrapped(selection.text)
     else:
         print_selection(selection, explain=explain)
         if explain:
@@ -432,7 +436,7 @@ def _print_result(selection: "CodeSelection", *, as_json: bool, text: bool, expl
 
 def _print_warnings(selection: "CodeSelection") -> None:
     for one in selection.warnings:
-        print_text(escape_line(one), err=True)
+        print_text(escape_to_short_line(one), err=True)
 
 
 def _attach_selection(selection: "CodeSelection", chat: str, *, store: str | None, as_json: bool) -> None:
@@ -441,7 +445,7 @@ def _attach_selection(selection: "CodeSelection", chat: str, *, store: str | Non
     from lamella.conversation.turn import TurnRequest
 
     _print_warnings(selection)
-    attached = tuple(one.to_artifact() for one in attach_code(selection))
+    attached = tuple(one.to_artifact() for one in selection_to_attachments(selection))
     run_library_command(chat, TurnRequest(text="", attach=attached), store=store, as_json=as_json, create=True)
 
 
@@ -458,6 +462,6 @@ def code() -> None:
 code_app.command()(select)
 add_task_commands(code_app)
 code_app.command()(analyse)
-code_app.command()(state)
+code_app.command("state")(print_code_state)
 code_app.command()(solve)
 code_app.command("filter")(filter_files)

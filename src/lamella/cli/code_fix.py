@@ -12,14 +12,14 @@ import typer
 from msgspec.structs import asdict
 
 from lamella.attach import DEFAULT_CODE_BUDGET, Attachment, Code, Selection
-from lamella.cli.output import confirm, escape_line, format_count, is_terminal, print_text
+from lamella.cli.output import confirm, escape_to_short_line, format_count, is_terminal, print_text
 from lamella.errors import UsageError, WriteDeniedError
 from lamella.hints import format_command_line
-from lamella.schemas.answers import CheckJson, CodeAnswerJson, CodeChangeJson, CodeFixJson, FileChangeJson
+from lamella.schemas.answers import ChangeCheckJson, CodeAnswerJson, CodeChangeJson, CodeFixJson, FileChangeJson
 from lamella.wiring import open_repository_editor, read_services
 
 if TYPE_CHECKING:
-    from lamella.ports import NoteChange
+    from lamella.ports import FileChange
 
 # Characters of a check's output that are kept, from its end, and lines of it that are shown.
 _MAX_CHECK_OUTPUT = 100_000
@@ -58,7 +58,7 @@ def run_check(command: str) -> CheckResult:
     return CheckResult(command, process.returncode, output)
 
 
-def attach_named_files(
+def read_named_files(
     text: str, attached: Sequence[Attachment], *, folder: Path | None, model: str | None
 ) -> list[Attachment]:
     """Return the files of the repository that a text names, and print which are read and which are not."""
@@ -73,10 +73,12 @@ def attach_named_files(
     read = [one for one in named if not one.reason]
     if read:
         shown = (one.path if one.lines is None else f"{one.path}:{one.lines[0]}-{one.lines[1]}" for one in read)
-        print_text(f"attached: {escape_line(' · '.join(shown))}", err=True)
+        print_text(f"attached: {escape_to_short_line(' · '.join(shown))}", err=True)
     for one in named:
         if one.reason:
-            print_text(f"note: {escape_line(one.path)} is not attached: {escape_line(one.reason)}.", err=True)
+            print_text(
+                f"note: {escape_to_short_line(one.path)} is not attached: {escape_to_short_line(one.reason)}.", err=True
+            )
     return [
         Code(path=one.path, text=one.text)
         if one.lines is None
@@ -91,11 +93,11 @@ class ChangeOffer:
     def __init__(self, *, folder: Path | None, check: CheckResult | None, applies_without_asking: bool) -> None:
         self._folder, self._check_before, self._applies = folder, check, applies_without_asking
         self._check_after: CheckResult | None = None
-        self._changes: Sequence[NoteChange] = ()
+        self._changes: Sequence[FileChange] = ()
         self._refusal: WriteDeniedError | None = None
         self._is_applied = False
 
-    def process(self, answer: str, *, is_complete: bool, asks: bool) -> None:
+    def apply_if_confirmed(self, answer: str, *, is_complete: bool, asks: bool) -> None:
         """Read the change in an answer, show it, and apply it if the user agrees.
 
         Without ``asks`` it is applied only if the command line says so.
@@ -115,7 +117,7 @@ class ChangeOffer:
         if self._is_applied:
             self._print_applied()
 
-    def finish(self) -> None:
+    def raise_if_unsuccessful(self) -> None:
         """Raise the refusal, or exit with 1 if the check fails after the change."""
         if self._refusal is not None:
             raise self._refusal
@@ -127,7 +129,7 @@ class ChangeOffer:
         before, after = self._check_before, self._check_after
         check = None
         if before is not None:
-            check = CheckJson(
+            check = ChangeCheckJson(
                 command=before.command, before=before.exit_code, after=None if after is None else after.exit_code
             )
         files = [FileChangeJson(path=one.path, diff=one.diff, created=one.before is None) for one in self._changes]
@@ -148,7 +150,7 @@ class ChangeOffer:
             return True
         if not asks:
             return False
-        one = escape_line(self._changes[0].path) if len(self._changes) == 1 else ""
+        one = escape_to_short_line(self._changes[0].path) if len(self._changes) == 1 else ""
         target = f"this change to {one}" if one else f"these changes to {format_count(len(self._changes), 'file')}"
         with _typed_answers() as can_ask:
             if can_ask:
@@ -157,7 +159,7 @@ class ChangeOffer:
         return False
 
     def _print_applied(self) -> None:
-        paths = ", ".join(escape_line(change.path) for change in self._changes)
+        paths = ", ".join(escape_to_short_line(change.path) for change in self._changes)
         undo = format_command_line("restore", vault=self._folder)
         print_text(f"Applied: {paths}. To undo: {undo}", err=True)
         if self._check_before is None:
@@ -171,7 +173,7 @@ class ChangeOffer:
 def print_check_output(result: CheckResult) -> None:
     """Print the last lines of a check's output on stderr."""
     for line in result.output.rstrip("\n").split("\n")[-_SHOWN_CHECK_LINES:]:
-        print_text(f"  {escape_line(line)}", err=True)
+        print_text(f"  {escape_to_short_line(line)}", err=True)
 
 
 @contextmanager

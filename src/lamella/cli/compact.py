@@ -84,7 +84,7 @@ def _compact(
     as_json: bool,
 ) -> None:
     with show_if_slow(f"Planning the compaction of {conversation_log.name}"):
-        conversation_log.check_summarizer()
+        conversation_log.check_summarizer_is_trusted()
         planned = conversation_log.plan(target_share, since=range_.since, until=range_.until)
     print_plan_warnings(planned)
     if planned.receipt is None:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from lamella import CompactionReceipt, TurnRecord
 from lamella.cli.console import make_console
-from lamella.cli.output import escape_line, format_count, print_text
+from lamella.cli.output import escape_to_short_line, format_count, print_text
 from lamella.conversation.compaction import CompactionProposal
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.turn import TurnRequest
@@ -48,23 +48,23 @@ def find_unanswered_question(records: Sequence[TurnRecord]) -> str | None:
 def print_stopped_question(question: str | None, *, retry_command: str) -> None:
     """Print that a question was left without an answer, and the command ``retry_command`` that asks it again."""
     if question is not None:
-        left = escape_line(truncate_words(question, _MAX_QUESTION_LENGTH))
+        left = escape_to_short_line(truncate_words(question, _MAX_QUESTION_LENGTH))
         print_text(f"No answer yet: {left} ({retry_command} asks it again)", err=True)
 
 
 def print_plan_warnings(proposal: CompactionProposal) -> None:
     """Print the warnings of planning, mostly about a summary that could not be written."""
     for warning in proposal.warnings:
-        print_text(f"warning: {escape_line(warning)}", err=True)
+        print_text(f"warning: {escape_to_short_line(warning)}", err=True)
 
 
-def print_compaction(conversation_key: str, proposal: CompactionProposal, *, undo_command: str | None = None) -> None:
+def print_compaction(conversation_name: str, proposal: CompactionProposal, *, undo_command: str | None = None) -> None:
     """Print what a compaction removes and what that costs or saves; ``undo_command`` is None for a mere plan."""
     console, receipt = make_console(), proposal.receipt
     if receipt is None or proposal.after is None:
         return
     before, after = proposal.before, proposal.after
-    head = Text(f"{escape_line(conversation_key)}  ", style="bold")
+    head = Text(f"{escape_to_short_line(conversation_name)}  ", style="bold")
     head.append(f"{before.total:,} → {after.total:,} of {before.limit:,} tokens", style="default")
     head.append(f"  target {receipt.target:,}  {_KEPT_CHAR} kept  {_REMOVED_CHAR} removed", style="dim")
     console.print(head)
@@ -107,7 +107,7 @@ def _print_steps(console: Console, receipt: CompactionReceipt) -> None:
             )
         )
     for skipped in receipt.skipped:
-        console.print(_step_row(skipped.name, "skipped", escape_line(skipped.why)))
+        console.print(_step_row(skipped.name, "skipped", escape_to_short_line(skipped.why)))
     if certificate := _format_certificate(receipt):
         console.print(Text(f"\n  {certificate}"))
 
@@ -138,7 +138,10 @@ def _format_removed(step: str, removed: Sequence[str]) -> str:
         return f"nothing; keeps the rules from {format_count(len(removed), 'message')}"
     if step not in _ATTACHMENT_STEPS:
         return format_count(len(removed), "message")
-    names = [escape_line(name if len(name) <= _MAX_ID_LENGTH else name[: _MAX_ID_LENGTH - 1] + "…") for name in removed]
+    names = [
+        escape_to_short_line(name if len(name) <= _MAX_ID_LENGTH else name[: _MAX_ID_LENGTH - 1] + "…")
+        for name in removed
+    ]
     more = f" and {len(names) - _MAX_SHOWN_NAMES:,} more" if len(names) > _MAX_SHOWN_NAMES else ""
     return ", ".join(names[:_MAX_SHOWN_NAMES]) + more
 

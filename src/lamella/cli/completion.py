@@ -7,7 +7,7 @@ import typer
 
 from lamella.cli import COMPLETION_VARIABLE
 from lamella.cli.access import JsonOption
-from lamella.cli.output import escape_line, print_result
+from lamella.cli.output import escape_to_short_line, print_result
 from lamella.errors import UsageError
 from lamella.schemas.catalog import CompletionJson
 
@@ -49,5 +49,5 @@ def completion(
             "--install does not support PowerShell.", hint="Run: lamella completion powershell >> $PROFILE"
         )
     _, path = install_script(shell=shell.value, prog_name=_PROGRAM, complete_var=COMPLETION_VARIABLE)
-    text = f"Installed: {escape_line(str(path))}. Open a new shell to use it."
+    text = f"Installed: {escape_to_short_line(str(path))}. Open a new shell to use it."
     print_result(text, CompletionJson(shell=shell.value, installed=str(path)), as_json=as_json)

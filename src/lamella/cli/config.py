@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from lamella.cli.access import JsonOption
 from lamella.cli.errors import CliHints, exit_code, print_failure
-from lamella.cli.output import escape_line, print_json, print_result, print_text
+from lamella.cli.output import escape_to_short_line, print_json, print_result, print_text
 from lamella.errors import UsageError
 from lamella.schemas.catalog import (
     ConfigJson,
@@ -34,13 +34,13 @@ from lamella.wiring import (
     check_name,
     create_settings_file,
     default_settings_for,
-    find_project_file,
+    find_model_problem,
+    find_project_settings_file,
     is_same_file,
     list_key_variables,
     list_setting_errors,
     load_configuration,
-    mask_secrets,
-    model_not_ready_error,
+    mask_url_secrets,
     read_services,
     set_in_file,
     unset_in_file,
@@ -81,17 +81,17 @@ def show(
         if bad:
             raise bad[0]
         files = {str(origin): str(path) for origin, path in resolved.files.items()}
-        body = configuration_to_json(to_builtins(resolved.settings), resolved.origins, files, mask_secrets)
+        body = configuration_to_json(to_builtins(resolved.settings), resolved.origins, files, mask_url_secrets)
         print_json(ConfigJson(**asdict(body), keys=keys, chat=_new_conversation_settings(services, model)))
         return 0
     for name, value in settings_to_json(resolved).items():
-        print_text(f"{name:<20}{resolved.origins[name]:<14}{escape_line(format_setting_value(value))}")
+        print_text(f"{name:<20}{resolved.origins[name]:<14}{escape_to_short_line(format_setting_value(value))}")
     for name, status in {**_settings_file_paths(resolved), **keys}.items():
-        print_text(f"{name:<20}{escape_line(status)}")
+        print_text(f"{name:<20}{escape_to_short_line(status)}")
     for error in bad:
         print_failure(error, CliHints(), as_json=False)
     if not bad:
-        print_text(f"{'a new chat':<20}{escape_line(_format_new_conversation(services, model))}")
+        print_text(f"{'a new chat':<20}{escape_to_short_line(_format_new_conversation(services, model))}")
     return max(map(exit_code, bad), default=0)
 
 
@@ -139,14 +139,14 @@ def set_value(
     """Write one setting into your settings file; comments and other settings stay as they are."""
     path = _settings_file(is_project=project)
     written = set_in_file(path, name, value)
-    line = f"{escape_line(name)} = {escape_line(format_setting_value(written))} in {escape_line(str(path))}"
+    line = f"{escape_to_short_line(name)} = {escape_to_short_line(format_setting_value(written))} in {escape_to_short_line(str(path))}"
     print_result(line, WrittenSettingJson(name=name, value=written, file=str(path)), as_json=as_json)
     setting = name.partition(".")[0]
     resolved = load_configuration()
     origin = resolved.origins[setting]
     if origin is not (SettingOrigin.PROJECT if project else SettingOrigin.USER):
         where = resolved.describe_setting_origins([setting])
-        print_text(f"note: {escape_line(where or str(origin))} overrides it here.", err=True)
+        print_text(f"note: {escape_to_short_line(where or str(origin))} overrides it here.", err=True)
 
 
 @config_app.command()
@@ -154,7 +154,7 @@ def unset(*, name: _NameArgument, project: _ProjectOption = False, as_json: Json
     """Remove one setting from your settings file."""
     path = _settings_file(is_project=project)
     removed = unset_in_file(path, name)
-    line = f"{escape_line(name)} {'was removed from' if removed else 'is not set in'} {escape_line(str(path))}"
+    line = f"{escape_to_short_line(name)} {'was removed from' if removed else 'is not set in'} {escape_to_short_line(str(path))}"
     print_result(line, RemovedSettingJson(name=name, removed=removed, file=str(path)), as_json=as_json)
 
 
@@ -183,14 +183,14 @@ def edit(*, project: _ProjectOption = False, as_json: JsonOption = False) -> int
 def print_path(*, project: _ProjectOption = False, as_json: JsonOption = False) -> None:
     """Print the path of your settings file, whether or not it exists."""
     path = _settings_file(is_project=project)
-    print_result(escape_line(str(path)), SettingsFileJson(file=str(path)), as_json=as_json)
+    print_result(escape_to_short_line(str(path)), SettingsFileJson(file=str(path)), as_json=as_json)
 
 
 def _settings_file(*, is_project: bool) -> Path:
     """Return the user's settings file, or the project's: the nearest one, or the one that would be created here."""
     if not is_project:
         return user_file_path()
-    found = find_project_file()
+    found = find_project_settings_file()
     is_own = found is not None and is_same_file(found, user_file_path())
     return Path.cwd() / SETTINGS_FILE_NAME if found is None or is_own else found
 
@@ -200,9 +200,9 @@ def _new_conversation_settings(services: ServiceContainer, requested_model: str 
     model = requested_model or services.settings.model or DEMO_MODEL
     fitting = default_settings_for(model, services=services)
     settings = {name: fitting.get(name, getattr(services.settings, name)) for name in _MODEL_DEPENDENT_SETTINGS}
-    unready = model_not_ready_error(model, is_named=requested_model is not None, services=services)
-    missing = None if unready is None else mask_secrets(unready.message)
-    return convert({**settings, "model": mask_secrets(model), "missing": missing}, NewChatSettingsJson)
+    unready = find_model_problem(model, is_named=requested_model is not None, services=services)
+    missing = None if unready is None else mask_url_secrets(unready.message)
+    return convert({**settings, "model": mask_url_secrets(model), "missing": missing}, NewChatSettingsJson)
 
 
 def _format_new_conversation(services: ServiceContainer, model: str | None) -> str:
@@ -213,7 +213,7 @@ def _format_new_conversation(services: ServiceContainer, model: str | None) -> s
 
 def settings_to_json(resolved: ResolvedSettings) -> dict[str, object]:
     """Return the values as JSON data, without passwords in URLs and without unset entries of tables."""
-    return resolved_settings_to_json(to_builtins(resolved.settings), mask_secrets)
+    return resolved_settings_to_json(to_builtins(resolved.settings), mask_url_secrets)
 
 
 def format_setting_value(value: object) -> str:

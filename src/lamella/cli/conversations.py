@@ -13,16 +13,24 @@ from lamella.cli.access import (
     StoreOption,
     format_command,
     open_cli_backend,
+    open_cli_repository,
     open_conversation,
-    open_store,
 )
-from lamella.cli.batch import BatchResults, run_for_each
-from lamella.cli.output import confirm, escape_line, format_count, print_json, print_result, print_text, show_if_slow
+from lamella.cli.batch import SearchHitCollector, run_and_print_each
+from lamella.cli.output import (
+    confirm,
+    escape_to_short_line,
+    format_count,
+    print_json,
+    print_result,
+    print_text,
+    show_if_slow,
+)
 from lamella.errors import UsageError
 from lamella.schemas.conversations import (
     ConversationListJson,
     CreatedConversationJson,
-    DeletedConversationJson,
+    ErasureResultJson,
     ExportedFileJson,
     ExportResultsJson,
     ForkedConversationJson,
@@ -31,14 +39,14 @@ from lamella.schemas.conversations import (
     ImportResultsJson,
     RemovedMessageJson,
     conversations_to_json,
-    hits_to_json,
+    message_hits_to_json,
 )
 from lamella.wiring import list_conversations
 
 if TYPE_CHECKING:
     from lamella.conversation.backend import Backend
     from lamella.conversation.import_export import ConversationRepository, MessageHit
-    from lamella.ports import ConversationSummary
+    from lamella.ports import ConversationListItem
 
 # How many warnings are shown per imported file.
 _WARNINGS = 100
@@ -82,13 +90,13 @@ def show(
     # Imported here: these modules are slow to import, and listing conversations does not need them.
     from lamella.cli.prompt_tables import (
         format_cut_answer,
+        format_resume_hint,
         format_source_lines,
         format_turn,
-        format_unanswered,
-        print_no_sources,
+        print_if_no_sources,
     )
     from lamella.conversation.import_export import ConversationRepository
-    from lamella.conversation.log import list_compaction_markers
+    from lamella.conversation.log import list_compactions_and_undos
     from lamella.conversation.note_index import list_citation_hashes, read_citations
     from lamella.schemas.messages import ShownConversationJson, list_stored_rounds, markers_to_json, turns_to_json
 
@@ -97,7 +105,7 @@ def show(
         found = conversations.resolve_conversation(chat)
         key = found.conversation
         log = conversations.load_log(key)
-        markers = list_compaction_markers(key, backend.store.load(key)) if log.compactions else ()
+        markers = list_compactions_and_undos(key, backend.store.load(key)) if log.compactions else ()
         if branch is not None and branch not in log.nodes:
             raise UsageError(
                 f"Message not found in {chat}: {branch}", hint=f"Branches: {', '.join(log.branch_heads())}"
@@ -126,9 +134,9 @@ def show(
             print_text(line)
         for source in turn.sources if sources else ():
             print_text("\n".join(format_source_lines(source)))
-    print_no_sources(requested=sources, has_sources=any(cited))
+    print_if_no_sources(requested=sources, has_sources=any(cited))
     if branch is None and path and path[-1].reply is None:
-        print_text(format_unanswered(format_command("chats resume", found.name, store=store)))
+        print_text(format_resume_hint(format_command("chats resume", found.name, store=store)))
     if branch is None and path and path[-1].cut_reason is not None:
         print_text(format_cut_answer(format_command("chats resume", found.name, store=store)))
     others = [name for name in log.branch_heads() if name != (branch or log.head)]
@@ -174,13 +182,13 @@ def export(
             else conversations.list_conversations()
         )
 
-        def write(listed: "ConversationSummary") -> tuple[ExportedFileJson, Sequence[str]]:
+        def write(listed: "ConversationListItem") -> tuple[ExportedFileJson, Sequence[str]]:
             key = listed.conversation
             archive = partial(_save_archive, conversations, key, to, vault=vault)
             file = str(_save_transcript(backend, key, to) if transcript else archive())
             return ExportedFileJson(conversation=key, name=listed.name, file=file), [file]
 
-        run_for_each(
+        run_and_print_each(
             {listed.name: listed for listed in chosen},
             write,
             make_body=lambda done, failed: ExportResultsJson(done=done, failed=failed),
@@ -209,7 +217,7 @@ def _save_transcript(backend: "Backend", name: str, folder: Path) -> Path:
 
     script = load_export_script(backend, name)
     if script.differing_turns:
-        print_text(f"{escape_line(script.name)}  {differing_turns_note(script.differing_turns)}", err=True)
+        print_text(f"{escape_to_short_line(script.name)}  {differing_turns_note(script.differing_turns)}", err=True)
     return save_transcript(script, folder)
 
 
@@ -228,7 +236,7 @@ def import_chats(
     from lamella.wiring import open_archive  # only imports need it
 
     archive = open_archive()
-    with open_store(store, create=True) as conversations:
+    with open_cli_repository(store, create=True) as conversations:
 
         def bring_in(file: Path) -> tuple[ImportedFileJson, Sequence[str]]:
             export = archive.load(
@@ -237,20 +245,20 @@ def import_chats(
             warnings = (*export.warnings, *conversations.list_import_warnings(export))
             outcome, name = (
                 str(conversations.import_conversation(export)),
-                conversations.conversation_name(export.conversation),
+                conversations.conversation_name(export.conversation_key),
             )
-            line = f"{outcome}  {escape_line(name)}  {escape_line(export.title)}".rstrip()
+            line = f"{outcome}  {escape_to_short_line(name)}  {escape_to_short_line(export.title)}".rstrip()
             done = ImportedFileJson(
                 file=str(file),
                 outcome=outcome,
-                conversation=export.conversation,
+                conversation=export.conversation_key,
                 name=name,
                 title=export.title,
                 warnings=warnings,
             )
             return done, [line, *_format_warnings(file.name, warnings)]
 
-        run_for_each(
+        run_and_print_each(
             {str(file): file for file in files},
             bring_in,
             make_body=lambda done, failed: ImportResultsJson(done=done, failed=failed),
@@ -261,9 +269,9 @@ def import_chats(
 
 
 def _format_warnings(file: str, warnings: Sequence[str]) -> list[str]:
-    shown = [f"warning: {escape_line(f'{file}: {warning}')}" for warning in warnings[:_WARNINGS]]
+    shown = [f"warning: {escape_to_short_line(f'{file}: {warning}')}" for warning in warnings[:_WARNINGS]]
     more = len(warnings) - len(shown)
-    return [*shown, f"warning: {escape_line(file)}: {format_count(more, 'more warning')}"] if more else shown
+    return [*shown, f"warning: {escape_to_short_line(file)}: {format_count(more, 'more warning')}"] if more else shown
 
 
 @chats.command()
@@ -288,11 +296,11 @@ def fork(
         raise UsageError("Missing message to continue from.", hint=f"See `{shown}`.")
     head = message or at or ""
     if into is None:
-        with open_store(store) as conversations:
+        with open_cli_repository(store) as conversations:
             found = conversations.resolve_conversation(chat)
             conversations.fork(found.conversation, head)
         body = ForkedConversationJson(conversation=found.conversation, name=found.name, head=head)
-        print_result(f"{escape_line(found.name)} continues from {head}.", body, as_json=as_json)
+        print_result(f"{escape_to_short_line(found.name)} continues from {head}.", body, as_json=as_json)
         return
     if not into.strip():
         raise UsageError("--into is blank.", hint="Give the new conversation a name.")
@@ -303,7 +311,7 @@ def fork(
         fork_into(backend, found.conversation, head, name=into)
         new = _open_repository(backend).resolve_conversation(into)
     talk = format_command("chat", into, store=store)
-    line = f"{escape_line(into)} continues from {head} of {escape_line(found.name)}. Open it with: {talk}"
+    line = f"{escape_to_short_line(into)} continues from {head} of {escape_to_short_line(found.name)}. Open it with: {talk}"
     origin = ForkOriginJson(conversation=found.conversation, name=found.name, message=head)
     body = ForkedConversationJson(conversation=new.conversation, name=new.name, forked=origin)
     print_result(line, body, as_json=as_json)
@@ -382,7 +390,7 @@ def remove(*, chat: ChatArgument, message: MessageName, store: StoreOption = Non
     body = RemovedMessageJson(
         conversation=conversation_log.id, name=conversation_log.name, removed=message, head=conversation_log.head
     )
-    print_result(f"{escape_line(conversation_log.name)} continues without {message}.", body, as_json=as_json)
+    print_result(f"{escape_to_short_line(conversation_log.name)} continues without {message}.", body, as_json=as_json)
 
 
 @chats.command()
@@ -394,11 +402,11 @@ def rename(
     as_json: JsonOption = False,
 ) -> None:
     """Change the title of a conversation."""
-    with open_store(store) as conversations:
+    with open_cli_repository(store) as conversations:
         found = conversations.resolve_conversation(chat)
         conversations.rename(found.conversation, title)
     body = CreatedConversationJson(conversation=found.conversation, name=found.name, title=title)
-    print_result(f"Title of {escape_line(found.name)}: {escape_line(title)}", body, as_json=as_json)
+    print_result(f"Title of {escape_to_short_line(found.name)}: {escape_to_short_line(title)}", body, as_json=as_json)
 
 
 @chats.command()
@@ -414,10 +422,10 @@ def delete(
 
     A record of the deletion remains. Text that other conversations use is not deleted.
     """
-    with open_store(store) as conversations:
-        found = conversations.get_erasable(chat)
+    with open_cli_repository(store) as conversations:
+        found = conversations.get_conversation_or_tombstone(chat)
         what = f"{artifact} in {found.name}" if artifact else found.name
-        if not yes and not confirm(f"Delete {escape_line(what)} permanently?", err=as_json):
+        if not yes and not confirm(f"Delete {escape_to_short_line(what)} permanently?", err=as_json):
             raise UsageError("Nothing was deleted.", hint="Add --yes to delete without confirmation.")
         contents = None
         if artifact:
@@ -426,10 +434,10 @@ def delete(
         else:
             conversations.erase(found.conversation)
     proof = format_command("store verify", erased=found.conversation, store=store)
-    body = DeletedConversationJson(
+    body = ErasureResultJson(
         conversation=found.conversation, name=found.name, artifact=artifact, contents=contents, proof=proof
     )
-    print_result(f"Deleted {escape_line(what)}. To check that nothing is left: {proof}", body, as_json=as_json)
+    print_result(f"Deleted {escape_to_short_line(what)}. To check that nothing is left: {proof}", body, as_json=as_json)
 
 
 @chats.command()
@@ -445,11 +453,13 @@ def search(
     """
     if not words.strip():
         raise UsageError("Missing search words.", hint='Example: lamella chats search "high tide"')
-    found: BatchResults[MessageHit] = BatchResults(store)
-    with open_store(store) as conversations, show_if_slow("Searching") as waiting:
+    found: SearchHitCollector[MessageHit] = SearchHitCollector(store)
+    with open_cli_repository(store) as conversations, show_if_slow("Searching") as waiting:
         for hit in found.collect(conversations.search(words)):
             if not as_json:
                 with waiting.hidden():
-                    print_text(f"{escape_line(hit.name)}  {hit.message}  {hit.role}: {escape_line(hit.excerpt)}")
+                    print_text(
+                        f"{escape_to_short_line(hit.name)}  {hit.message}  {hit.role}: {escape_to_short_line(hit.excerpt)}"
+                    )
     none = "No message contains these words. Attachments are not searched."
-    return found.print_results(hits_to_json(found), empty_message=none, as_json=as_json)
+    return found.print_results(message_hits_to_json(found), empty_message=none, as_json=as_json)

@@ -148,12 +148,14 @@ def _warn_misspelt_variables() -> None:
     """Warn about environment variables that look like misspelt settings, because they are ignored."""
     if sys.stderr is None or not any(name.upper().startswith(_VARIABLE_PREFIX) for name in os.environ):
         return
-    from lamella.cli.output import escape_line, print_text
+    from lamella.cli.output import escape_to_short_line, print_text
     from lamella.wiring import misspelt_variables
 
     with suppress(OSError):
         for name, similar in misspelt_variables().items():
-            print_text(f"warning: Unknown setting {escape_line(name)} is ignored. Did you mean {similar}?", err=True)
+            print_text(
+                f"warning: Unknown setting {escape_to_short_line(name)} is ignored. Did you mean {similar}?", err=True
+            )
 
 
 def _to_lamella_error(error: BaseException) -> LamellaError:

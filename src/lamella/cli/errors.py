@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from lamella.cli.output import escape_line, print_json, print_text
+from lamella.cli.output import escape_to_short_line, print_json, print_text
 from lamella.errors import BadInputError, LamellaError
 from lamella.hints import Hints, format_command_line
 from lamella.schemas.body import ErrorJson, error_to_json
@@ -34,7 +34,7 @@ def _format_message_and_hint(error: LamellaError, hints: Hints) -> tuple[str, st
     """Return the message, with API keys masked, and the hint; both are escaped to one line."""
     from lamella.wiring import mask_keys  # only failures need it
 
-    return mask_keys(escape_line(error.message)), escape_line(error.hint_for(hints))
+    return mask_keys(escape_to_short_line(error.message)), escape_to_short_line(error.hint_for(hints))
 
 
 # commands to paste, and slash commands of a chat.
@@ -70,10 +70,10 @@ class CliHints:
     def trust_hint(self, field: str, name: str, location: str) -> str:
         return f"run `{format_command_line('trust add', field, location)}`"
 
-    def reload_hint(self) -> str:
+    def write_conflict_hint(self) -> str:
         return "Run the command again."
 
-    def resend_hint(self, *, max_tokens: int) -> str:
+    def send_with_limit_hint(self, *, max_tokens: int) -> str:
         # Correct for stored and unstored questions: the option works when asking again and when regenerating.
         return f"`--max-tokens {max_tokens}`"
 
@@ -87,9 +87,9 @@ class CliHints:
         return "`lamella replay FILE`"
 
     def _format_command(self, command: str, *names: str, **options: object) -> str:
-        from lamella.wiring import mask_secrets  # only hints need it
+        from lamella.wiring import mask_url_secrets  # only hints need it
 
-        store = None if self._store is None else mask_secrets(self._store)
+        store = None if self._store is None else mask_url_secrets(self._store)
         return f"`{format_command_line(command, *names, **options, store=store)}`"
 
 
@@ -105,8 +105,8 @@ class SlashCommandHints(CliHints):
     def start_workflow_hint(self) -> str:
         return "`/stage new paper`"
 
-    def resend_hint(self, *, max_tokens: int) -> str:
-        return f"`/retry` after you reopen the chat with {super().resend_hint(max_tokens=max_tokens)}"
+    def send_with_limit_hint(self, *, max_tokens: int) -> str:
+        return f"`/retry` after you reopen the chat with {super().send_with_limit_hint(max_tokens=max_tokens)}"
 
-    def reload_hint(self) -> str:
+    def write_conflict_hint(self) -> str:
         return "The conversation was loaded again; repeat your last input."

@@ -67,7 +67,7 @@ def cancel_on_signals() -> Iterator[None]:
         raise TerminatedBySignal(came[0])
 
 
-def ignore_ctrl_c() -> None:
+def ignore_interrupts_until_exit() -> None:
     """Ignore Ctrl-C from now on, because the program is about to end."""
     while True:
         try:
@@ -112,18 +112,18 @@ def raise_on_interrupt() -> Iterator[None]:
 @contextmanager
 def raise_resume_hint_on_interrupt(opened: "OpenedConversation", options: "ChatOptions") -> Iterator[None]:
     """On Ctrl-C, raise an error whose hint shows how to resume the question or read the partial answer."""
-    conversation_log, store = opened.conversation_log, options.store
+    conversation_log, store = opened.conversation, options.store
     before = conversation_log.head
     try:
         yield
     except KeyboardInterrupt as stopped:
         # An impatient user presses Ctrl-C again; the hint must still be printed.
-        ignore_ctrl_c()
+        ignore_interrupts_until_exit()
         records = () if opened.stored_id is None else conversation_log.turns()
         if not records or (records[-1].reply is not None and conversation_log.head == before):
             raise
         if records[-1].reply is None:
-            model = opened.model_to_repeat()
+            model = opened.model_option_value()
             again = format_command("chats resume", conversation_log.name, model=model, store=store, vault=options.vault)
             hint = f"The question is saved. Continue with: {again}"
         else:

@@ -8,9 +8,9 @@ from rich.console import Console
 from rich.text import Text
 
 from lamella.cli.console import make_console
-from lamella.cli.output import escape_line, format_count, print_text
+from lamella.cli.output import escape_to_short_line, format_count, print_text
 from lamella.clocks import PHASES
-from lamella.conversation.expired_cache import ExpiredCache, KeepAlivePlan, ProfileMismatch
+from lamella.conversation.expired_cache import CacheExpiry, KeepAlivePlan, ProfileMismatch
 from lamella.conversation.shared_prefixes import SharedPrefix
 from lamella.schemas.formatting import format_decimal
 from lamella.schemas.ledger import (
@@ -19,7 +19,7 @@ from lamella.schemas.ledger import (
     RequestFingerprint,
     TurnLedgerRow,
     answering_calls,
-    count_cache_writes,
+    count_cache_write_tokens,
     render_model_facts,
     total_ledger_rows,
     unexplained_turns,
@@ -48,11 +48,11 @@ _UNKNOWN_TEXT = "unknown"
 
 
 def print_ledger(
-    conversation_key: str, rows: Sequence[TurnLedgerRow], mismatches: Sequence[ProfileMismatch] = ()
+    conversation_name: str, rows: Sequence[TurnLedgerRow], mismatches: Sequence[ProfileMismatch] = ()
 ) -> None:
     """Print each turn, then the totals, then where reports of a provider contradict its model profile."""
     console = make_console()
-    head = Text(f"{escape_line(conversation_key)}  ", style="bold")
+    head = Text(f"{escape_to_short_line(conversation_name)}  ", style="bold")
     console.print(head.append(f"{_CACHED_CHAR} cached  {_UNCACHED_CHAR} not cached", style="dim"))
     largest = max((_prompt_tokens(call) for row in rows for call in row.calls), default=0)
     for row in rows:
@@ -70,19 +70,21 @@ def print_ledger(
 
 def _print_profile_mismatch(console: Console, mismatch: ProfileMismatch) -> None:
     console.print()
-    heading = f"{escape_line(mismatch.model)} differs from its profile:"
+    heading = f"{escape_to_short_line(mismatch.model)} differs from its profile:"
     console.print(Text(heading, style="bold yellow"))
     for one in mismatch.contradictions:
         turns = ", ".join(str(number) for number in one.turns)
         console.print(Text(f"  turn {turns}: {one.description}"))
     console.print(Text("To correct it, add this to the file of the setting `model_facts`:", style="dim"))
     for line in render_model_facts(mismatch):
-        console.print(Text(escape_line(line)), soft_wrap=True)
+        console.print(Text(escape_to_short_line(line)), soft_wrap=True)
 
 
 def _print_row(console: Console, row: TurnLedgerRow, largest: int) -> None:
     typed = " ".join(row.text.split())
-    shown = escape_line(typed if len(typed) <= _MAX_QUESTION_LENGTH else typed[: _MAX_QUESTION_LENGTH - 1] + "…")
+    shown = escape_to_short_line(
+        typed if len(typed) <= _MAX_QUESTION_LENGTH else typed[: _MAX_QUESTION_LENGTH - 1] + "…"
+    )
     console.print()
     console.print(Text(f"turn {row.number}  ", style="bold").append(shown, style="default"))
     if not answering_calls(row.calls):
@@ -91,9 +93,9 @@ def _print_row(console: Console, row: TurnLedgerRow, largest: int) -> None:
         for line in _render_call_lines(call, largest):
             console.print(line)
     if row.layout_plan is not None:
-        console.print(_labelled_line("plan", escape_line(row.layout_plan.why)))
+        console.print(_labelled_line("plan", escape_to_short_line(row.layout_plan.why)))
     for cut in row.cuts:
-        console.print(_labelled_line("cut", escape_line(cut.why)))
+        console.print(_labelled_line("cut", escape_to_short_line(cut.why)))
     if row.fingerprint is not None:
         for line in _render_fingerprint_lines(row.fingerprint):
             console.print(line)
@@ -107,8 +109,10 @@ def print_shared_prefixes(prefixes: Sequence[SharedPrefix]) -> None:
     console = make_console()
     for prefix in prefixes:
         last = "" if prefix.uses.last is None else f", last used {prefix.uses.last:%Y-%m-%d %H:%M}"
-        head = Text(f"{escape_line(prefix.key.rpartition(':')[2][:_HASH_LENGTH])}  ", style="bold")
-        console.print(head.append(f"{escape_line(prefix.model)}, {prefix.tokens:,} tokens{last}", style="default"))
+        head = Text(f"{escape_to_short_line(prefix.key.rpartition(':')[2][:_HASH_LENGTH])}  ", style="bold")
+        console.print(
+            head.append(f"{escape_to_short_line(prefix.model)}, {prefix.tokens:,} tokens{last}", style="default")
+        )
         limits = (prefix.lifetime, prefix.long_lifetime)
         short, long = (f"{seconds / 60:g} min" for seconds in limits)
         counts = prefix.gap_counts
@@ -125,10 +129,12 @@ def _render_call_lines(call: ModelCall, largest: int) -> Iterator[Text]:
     )
     yield _labelled_line("reported", _format_reported_usage(call))
     yield _labelled_line(
-        "verdict", escape_line(str(call.verdict)), style=_VERDICT_COLOURS.get(call.verdict.outcome, "default")
+        "verdict", escape_to_short_line(str(call.verdict)), style=_VERDICT_COLOURS.get(call.verdict.outcome, "default")
     )
     if call.diagnosis is not None:
-        yield _labelled_line("provider", f"says: {escape_line(call.diagnosis.reason or call.diagnosis.verdict)}")
+        yield _labelled_line(
+            "provider", f"says: {escape_to_short_line(call.diagnosis.reason or call.diagnosis.verdict)}"
+        )
     if call.by_layer:
         yield _labelled_line(
             "layers", " · ".join(f"{name} {tokens:,}" for name, tokens in call.by_layer.items() if tokens)
@@ -157,22 +163,22 @@ def _render_bar(call: ModelCall, largest: int) -> Text:
     length = min(_BAR_WIDTH, -(-prompt * _BAR_WIDTH // largest)) if largest else 0
     filled = min(length, round(length * (call.usage.read or 0) / prompt)) if prompt else 0
     bar = Text(f"  {_CACHED_CHAR * filled}{_UNCACHED_CHAR * (length - filled)}{' ' * (_BAR_WIDTH - length)}")
-    purpose = "" if answering_calls([call]) else f", {escape_line(call.purpose)}"
-    return bar.append(f"{prompt:>8,}  {escape_line(call.model or 'no model')}{purpose}")
+    purpose = "" if answering_calls([call]) else f", {escape_to_short_line(call.purpose)}"
+    return bar.append(f"{prompt:>8,}  {escape_to_short_line(call.model or 'no model')}{purpose}")
 
 
 def _prompt_tokens(call: ModelCall) -> int:
     """Return the input tokens as reported, or as predicted if the provider reports none."""
-    if call.usage.prompt is not None:
-        return call.usage.prompt
+    if call.usage.prompt_tokens is not None:
+        return call.usage.prompt_tokens
     return call.predicted.total if call.predicted is not None else sum(call.by_layer.values())
 
 
 def _format_reported_usage(call: ModelCall) -> str:
     usage = call.usage
     if usage.fault is not None:
-        return f"invalid: {escape_line(usage.fault)}"
-    counts = {"read": usage.read, "write": count_cache_writes(call), "plain": usage.plain, "output": usage.output}
+        return f"invalid: {escape_to_short_line(usage.fault)}"
+    counts = {"read": usage.read, "write": count_cache_write_tokens(call), "plain": usage.plain, "output": usage.output}
     return " · ".join(f"{name} {_format_token_count(count)}" for name, count in counts.items())
 
 
@@ -198,7 +204,7 @@ def _format_duration(call: ModelCall) -> str:
     if call.retries:
         parts.append(f"{call.retries} {'retry' if call.retries == 1 else 'retries'}")
     if call.stop not in ("", "end"):
-        parts.append(f"ended: {escape_line(call.stop)}")
+        parts.append(f"ended: {escape_to_short_line(call.stop)}")
     return " · ".join(parts) or _UNKNOWN_TEXT
 
 
@@ -253,7 +259,7 @@ def _format_dollars(amount: Decimal | None) -> str:
 _COST_DIGITS = 6
 
 
-def format_cache_expiry(expired: ExpiredCache | None, *, now: datetime, max_keep_alives: int = 0) -> str:
+def format_cache_expiry(expired: CacheExpiry | None, *, now: datetime, max_keep_alives: int = 0) -> str:
     """Return what the next message costs once the cache has expired, as is and folded; empty while it is cached.
 
     If a keep-alive would pay, its price is added: as an offer, or as a fact if ``max_keep_alives`` keep-alives are
@@ -276,7 +282,7 @@ def _format_keep_alive(keep_alive: KeepAlivePlan | None, *, now: datetime, max_k
     return f"; keep_alive = 1 would prevent that for {price}"
 
 
-def _format_expiry(expired: ExpiredCache, *, now: datetime) -> str:
+def _format_expiry(expired: CacheExpiry, *, now: datetime) -> str:
     left = max(0.0, (expired.expires_at - now).total_seconds())
     when = "the cache has expired" if expired.expired else f"the cache expires in {left:.0f} s"
     as_is = _format_amount(expired.cost, expired.tokens)
@@ -288,7 +294,7 @@ def _format_expiry(expired: ExpiredCache, *, now: datetime) -> str:
     return f"{when}; next message: {as_is} ({folded} without unused text)"
 
 
-def print_cache_expiry(expired: ExpiredCache | None, *, now: datetime) -> None:
+def print_cache_expiry(expired: CacheExpiry | None, *, now: datetime) -> None:
     """Print the same text as a sentence; print nothing while the prompt is cached."""
     line = format_cache_expiry(expired, now=now)
     if line:

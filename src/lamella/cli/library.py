@@ -13,7 +13,7 @@ from lamella.cli.access import ChatArgument, JsonOption, StoreOption, open_conve
 from lamella.cli.ledger_tables import print_cache_expiry
 from lamella.cli.mentions import with_policy
 from lamella.cli.options import VaultOption
-from lamella.cli.output import escape_line, print_json, print_text, show_if_slow
+from lamella.cli.output import escape_to_short_line, print_json, print_text, show_if_slow
 from lamella.cli.prompt_tables import print_command_effect, print_library
 from lamella.conversation.commands import ALL_NAMES
 from lamella.conversation.conversation import Conversation
@@ -23,10 +23,10 @@ from lamella.errors import BadInputError, UsageError
 from lamella.ports import NO_VAULT_MESSAGE, Rule
 from lamella.schemas.compaction import rules_to_json
 from lamella.schemas.library import commands_to_json, library_to_json
-from lamella.wiring import open_named_files
+from lamella.wiring import open_attachment_resolver
 
 
-def check_names(names: Sequence[str]) -> tuple[str, ...]:
+def check_names_not_blank(names: Sequence[str]) -> tuple[str, ...]:
     """Return the names; raise ``UsageError`` if one is blank, as an empty shell variable gives it."""
     if not all(name.strip() for name in names):
         raise UsageError("A name is blank.", hint="Give a name; `lamella show CHAT` lists the attachments.")
@@ -127,10 +127,10 @@ def attach(
     parse_policy(policy)
     if not names and not select:
         raise UsageError("Missing name of a file, folder, note or tag.", hint="Example: lamella attach garden note.md")
-    named = check_names(names or ())
+    named = check_names_not_blank(names or ())
 
     def find() -> TurnRequest:
-        files = open_named_files(vault)
+        files = open_attachment_resolver(vault)
         found: list[Attachment] = [one for name in named for one in files.resolve(name.removeprefix("@"))]
         found += [files.select_lines(name) for name in select or ()]
         attached = tuple(with_policy(one, policy).to_artifact() for one in found)
@@ -155,7 +155,7 @@ def refresh(
 
     lamella refresh garden --vault examples/vault
     """
-    named = check_names(names) if names else (ALL_NAMES,)
+    named = check_names_not_blank(names) if names else (ALL_NAMES,)
     run_library_command(
         chat, TurnRequest(text=question or "", refresh=named), store=store, as_json=as_json, vault=vault
     )
@@ -179,7 +179,10 @@ def detach(
     lamella detach garden decisions/one-index.md
     """
     run_library_command(
-        chat, TurnRequest(text="", detach=check_names(names) if names else (ALL_NAMES,)), store=store, as_json=as_json
+        chat,
+        TurnRequest(text="", detach=check_names_not_blank(names) if names else (ALL_NAMES,)),
+        store=store,
+        as_json=as_json,
     )
 
 
@@ -194,7 +197,7 @@ def drop(
 
     lamella drop garden decisions/one-index.md
     """
-    run_library_command(chat, TurnRequest(text="", drop=check_names(names)), store=store, as_json=as_json)
+    run_library_command(chat, TurnRequest(text="", drop=check_names_not_blank(names)), store=store, as_json=as_json)
 
 
 # ``lamella pin`` and ``lamella unpin``: keep artifacts or messages in full, or let them be shortened again.
@@ -209,7 +212,7 @@ def pin(*, chat: ChatArgument, names: _NamesArgument, as_json: JsonOption = Fals
 
     lamella pin garden decisions/one-index.md
     """
-    run_library_command(chat, TurnRequest(text="", pin=check_names(names)), store=store, as_json=as_json)
+    run_library_command(chat, TurnRequest(text="", pin=check_names_not_blank(names)), store=store, as_json=as_json)
 
 
 def unpin(*, chat: ChatArgument, names: _NamesArgument, as_json: JsonOption = False, store: StoreOption = None) -> None:
@@ -217,7 +220,7 @@ def unpin(*, chat: ChatArgument, names: _NamesArgument, as_json: JsonOption = Fa
 
     lamella unpin garden decisions/one-index.md
     """
-    run_library_command(chat, TurnRequest(text="", unpin=check_names(names)), store=store, as_json=as_json)
+    run_library_command(chat, TurnRequest(text="", unpin=check_names_not_blank(names)), store=store, as_json=as_json)
 
 
 # ``lamella rules``: list, add and remove the user rules of a conversation.
@@ -289,7 +292,7 @@ def format_rules(rules: Sequence[Rule]) -> Iterator[str]:
     for number, one in enumerate(rules, start=1):
         since = f"turn {one.turn}" if one.message else "from the next turn on"
         kind = "rule" if one.origin == "user" else "candidate"
-        yield f"{number:>3}  {one.id}  {escape_line(one.text)}  ({kind}, {since})"
+        yield f"{number:>3}  {one.id}  {escape_to_short_line(one.text)}  ({kind}, {since})"
 
 
 # ``lamella show``: list a conversation's attachments and their share of the next request.
@@ -307,7 +310,7 @@ def show(
     with open_conversation(store, chat, vault=vault) as conversation_log:
         now = datetime.now(UTC)
         with show_if_slow(f"Reading {chat}"):
-            rows, expired = conversation_log.library(at=now), conversation_log.expired_cache(at=now)
+            rows, expired = conversation_log.library(at=now), conversation_log.estimate_cache_expiry(at=now)
         if as_json:
             print_json(library_to_json(conversation_log.id, rows, conversation_log.pending_commands, expired=expired))
         else:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from lamella.cli.access import JsonOption
-from lamella.cli.output import escape_line, format_count, print_json, print_text, show_if_slow
+from lamella.cli.output import escape_to_short_line, format_count, print_json, print_text, show_if_slow
 from lamella.errors import UsageError
 from lamella.schemas.catalog import (
     McpReportJson,
@@ -40,7 +40,7 @@ def list_configured_servers(*, as_json: JsonOption = False) -> None:
         return
     for row in rows:
         suffix = "" if row.trusted else "  (not trusted yet)"
-        print_text(f"{escape_line(row.place)}  [{row.origin}]{suffix}")
+        print_text(f"{escape_to_short_line(row.place)}  [{row.origin}]{suffix}")
     if not rows:
         print_text(_NO_SERVERS_MESSAGE)
 
@@ -74,7 +74,7 @@ def check(
 def _query_servers(services: ServiceContainer) -> Sequence[McpServerReport]:
     servers = open_servers(services)
     try:
-        return servers.reports()
+        return servers.load_reports()
     finally:
         servers.close()
 
@@ -85,11 +85,11 @@ def _report_to_json(report: McpServerReport) -> McpReportJson:
 
 
 def _print_report(report: McpServerReport) -> None:
-    outcome = escape_line(report.failure) if report.failure else format_count(len(report.tools), "tool")
+    outcome = escape_to_short_line(report.failure) if report.failure else format_count(len(report.tools), "tool")
     print_text(f"{report.name}: {outcome}")
     for tool in report.tools:
         print_text(
-            f"  {tool.name}  {escape_line(truncate_words(tool.description.partition(chr(10))[0], _MAX_DESCRIPTION_LENGTH))}"
+            f"  {tool.name}  {escape_to_short_line(truncate_words(tool.description.partition(chr(10))[0], _MAX_DESCRIPTION_LENGTH))}"
         )
     for line in report.warnings:
-        print_text(f"  note: {escape_line(line)}")
+        print_text(f"  note: {escape_to_short_line(line)}")

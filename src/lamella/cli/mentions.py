@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from lamella.attach import ActiveNote, Attachment, Image, Note, Unknown, with_fresh_read
 from lamella.cli.errors import CliHints
-from lamella.cli.output import escape_line, print_text
+from lamella.cli.output import escape_to_short_line, print_text
 from lamella.errors import LamellaError, UsageError
 from lamella.wiring import AttachmentResolver
 
@@ -38,16 +38,16 @@ def get_active_note(name: str, files: AttachmentResolver) -> ActiveNote:
     return ActiveNote(path=found[0].path, text=found[0].text)
 
 
-def resolve_active_note(name: str, files: AttachmentResolver) -> list[Attachment]:
+def get_active_note_or_warn(name: str, files: AttachmentResolver) -> list[Attachment]:
     """Return the active note in its current version; if it is gone, print a note and send the message without it."""
     try:
         return [get_active_note(name, files)] if name else []
     except LamellaError as error:
-        print_text(f"note: The active note is not sent. {escape_line(error.message)}", err=True)
+        print_text(f"note: The active note is not sent. {escape_to_short_line(error.message)}", err=True)
         return []
 
 
-def resolve_mentions(text: str, files: AttachmentResolver) -> list[Attachment]:
+def resolve_and_print_mentions(text: str, files: AttachmentResolver) -> list[Attachment]:
     """Return the attachments that a message names with ``@``, and print them.
 
     For a name that attaches nothing, the reason is printed before the answer starts.
@@ -56,10 +56,11 @@ def resolve_mentions(text: str, files: AttachmentResolver) -> list[Attachment]:
     attached = [outcome for outcome in outcomes if outcome.attachments]
     if attached:
         print_text(
-            f"attached: {' · '.join(dict.fromkeys(escape_line(outcome.description) for outcome in attached))}", err=True
+            f"attached: {' · '.join(dict.fromkeys(escape_to_short_line(outcome.description) for outcome in attached))}",
+            err=True,
         )
     for outcome in outcomes:
         if not outcome.attachments:
-            reason = escape_line(outcome.format_for(CliHints()))
-            print_text(f"note: {escape_line(outcome.token)} is sent as plain text. {reason}", err=True)
+            reason = escape_to_short_line(outcome.format_for(CliHints()))
+            print_text(f"note: {escape_to_short_line(outcome.token)} is sent as plain text. {reason}", err=True)
     return [one for outcome in attached for one in outcome.attachments]

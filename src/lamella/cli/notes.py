@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.cli.access import JsonOption
-from lamella.cli.output import escape_line, format_count, print_json, print_text, show_if_slow
+from lamella.cli.output import escape_to_short_line, format_count, print_json, print_text, show_if_slow
 from lamella.cli.tables import print_note_hits
 from lamella.conversation.note_index import MAX_HITS
 from lamella.conversation.validation import check_text
 from lamella.errors import UsageError, WriteDeniedError
-from lamella.schemas.catalog import list_arguments, tools_to_json
+from lamella.schemas.catalog import format_argument_names, tools_to_json
 from lamella.schemas.library import RestoredNoteJson, hits_to_json, index_to_json
 from lamella.wiring import (
-    get_vault,
+    choose_memory_renderer,
     make_memory_opener,
-    make_memory_part,
     open_note_index,
     open_note_writer,
     open_repository_editor,
     open_runner_context,
     read_services,
+    resolve_vault_path,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def search(
 
     lamella search "what is decided" --vault examples/vault
     """
-    words, folder = check_text(query, "query"), get_vault(vault)
+    words, folder = check_text(query, "query"), resolve_vault_path(vault)
     if not words.strip():
         raise UsageError("Missing search words.", hint='Example: lamella search "what is decided"')
     with open_note_index(folder) as notes:
@@ -79,7 +79,7 @@ def index(
 
     lamella index --vault examples/vault
     """
-    folder = get_vault(vault)
+    folder = resolve_vault_path(vault)
     with open_note_index(folder) as notes:
         report = _refresh_index(notes, folder, rebuild=rebuild)
     if as_json:
@@ -88,7 +88,7 @@ def index(
     changed = f"{format_count(report.read_count, 'file')} read, {report.removed_count:,} removed"
     print_text(f"{format_count(report.file_count, 'file')} indexed: {changed}, {len(report.unread):,} not readable.")
     _print_index_problems(report, max_shown=len(report.unread))
-    print_text(f"Index file: {escape_line(str(notes.file))}")
+    print_text(f"Index file: {escape_to_short_line(str(notes.file))}")
 
 
 def _refresh_index(notes: "NoteIndex", folder: Path, *, rebuild: bool = False) -> "IndexReport":
@@ -99,9 +99,9 @@ def _refresh_index(notes: "NoteIndex", folder: Path, *, rebuild: bool = False) -
 def _print_index_problems(report: "IndexReport", *, max_shown: int) -> None:
     """Print problems of the index on stderr: that it was rebuilt, and which files are not searched."""
     if report.rebuild_reason:
-        print_text(f"The index was rebuilt: {escape_line(report.rebuild_reason)}.", err=True)
+        print_text(f"The index was rebuilt: {escape_to_short_line(report.rebuild_reason)}.", err=True)
     for path, why in report.unread[:max_shown]:
-        print_text(f"not searched: {escape_line(path)}: {escape_line(why)}", err=True)
+        print_text(f"not searched: {escape_to_short_line(path)}: {escape_to_short_line(why)}", err=True)
     if len(report.unread) > max_shown:
         print_text(f"not searched: {len(report.unread) - max_shown:,} more; `lamella index` lists them.", err=True)
 
@@ -115,15 +115,15 @@ def tools(*, vault: VaultFolderOption = None, as_json: JsonOption = False) -> No
     lamella tools --vault examples/vault
     """
     services = read_services()
-    book = make_memory_opener(services, make_memory_part(services, is_interactive=True))
+    book = make_memory_opener(services, choose_memory_renderer(services, is_interactive=True))
     context = open_runner_context(services, vault=_find_vault(vault), open_memory=book)
     made = [tool.to_definition() for tool in context.make_tools(None)]
     if as_json:
         print_json(tools_to_json(made))
         return
     for one in made:
-        print_text(f"{one.name}({', '.join(list_arguments(one))})")
-        print_text(f"    {escape_line(one.description)}")
+        print_text(f"{one.name}({', '.join(format_argument_names(one))})")
+        print_text(f"    {escape_to_short_line(one.description)}")
 
 
 def restore(
@@ -159,7 +159,7 @@ def restore(
         print_json(RestoredNoteJson(path=path, removed=removed, paths=[path for path, _ in restored]))
         return
     for path, removed in restored:
-        print_text(f"{'Removed (the text is in the backups)' if removed else 'Restored'}: {escape_line(path)}")
+        print_text(f"{'Removed (the text is in the backups)' if removed else 'Restored'}: {escape_to_short_line(path)}")
 
 
 def _open_note_writer(vault: Path | None) -> "NoteWriter | None":
@@ -173,5 +173,5 @@ def _find_vault(vault: Path | None) -> Path | None:
     if vault is not None:
         return vault
     with suppress(UsageError):
-        return get_vault(None)
+        return resolve_vault_path(None)
     return None

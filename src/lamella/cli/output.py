@@ -95,7 +95,7 @@ _INVISIBLE = re.compile(rf"[\t\n{_CONTROL_CHARS}]")
 _INVISIBLE_EXCEPT_LINE_BREAKS = re.compile(rf"[{_CONTROL_CHARS}]")
 
 
-def escape_line(text: str) -> str:
+def escape_to_short_line(text: str) -> str:
     """Return a text on one line: invisible characters are escaped, and a very long text is cut in the middle."""
     if len(text) > _MAX_LINE_LENGTH:
         text = f"{text[:_KEPT_HALF_LENGTH]} … {len(text) - 2 * _KEPT_HALF_LENGTH:,} characters … {text[-_KEPT_HALF_LENGTH:]}"
@@ -125,7 +125,7 @@ def format_time(at: str, *, utc: bool = False) -> str:
         known = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return f"{known.astimezone(UTC if utc else None):%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError, OSError):
-        return escape_line(at)
+        return escape_to_short_line(at)
 
 
 def _escape_match(match: re.Match[str]) -> str:
@@ -186,7 +186,7 @@ def print_result(line: str, body: Struct, *, as_json: bool) -> None:
         print_text(line)
 
 
-def write_exactly(text: str) -> None:
+def write_unwrapped(text: str) -> None:
     """Print a text unchanged into a file or pipe, and escaped on a terminal."""
     _write(sys.stdout, escape_lines(text) if is_terminal(sys.stdout) else text)
 
@@ -195,7 +195,7 @@ def draw_status_line(line: str) -> bool:
     """Redraw the status line on stderr, cut to one line; return False if stderr cannot redraw."""
     if not can_redraw(sys.stderr):
         return False
-    _write(sys.stderr, _CLEAR_LINE + truncate_columns(escape_line(line), get_terminal_width() - 1))
+    _write(sys.stderr, _CLEAR_LINE + truncate_columns(escape_to_short_line(line), get_terminal_width() - 1))
     return True
 
 
@@ -215,7 +215,7 @@ def confirm(question: str, *, err: bool = False) -> bool:
     answer: bool | None = None
     try:
         while answer is None:
-            _write(stream, f"{escape_line(question)} [y/N]: ")
+            _write(stream, f"{escape_to_short_line(question)} [y/N]: ")
             typed = read_typed_line()
             if not typed:
                 _write(stream, "\n")
@@ -290,7 +290,7 @@ def _write(stream: TextIO | None, text: str) -> None:
         stream.flush()
 
 
-def warn_about_looser_writes(overrides: Mapping[str, object], services: "ServiceContainer") -> None:
+def warn_about_ignored_write_permissions(overrides: Mapping[str, object], services: "ServiceContainer") -> None:
     """Warn about write permissions of a conversation that are laxer than the settings: they have no effect."""
     if not {"note_writes", "memory_writes"} & overrides.keys():
         return
@@ -310,7 +310,7 @@ class ProgressLine:
     """One line on stderr that a thread redraws every second; it does nothing if stderr is no terminal."""
 
     def __init__(self, description: str, *, delay: float) -> None:
-        self._description = escape_line(description)
+        self._description = escape_to_short_line(description)
         self._delay = delay
         self._count_text = ""
         self._is_shown = False

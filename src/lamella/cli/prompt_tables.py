@@ -9,7 +9,7 @@ from rich.table import Table
 from lamella import CompactionReceipt, Turn
 from lamella.cli.access import format_command
 from lamella.cli.console import print_table
-from lamella.cli.output import escape_line, escape_lines, format_count, format_time, print_text
+from lamella.cli.output import escape_lines, escape_to_short_line, format_count, format_time, print_text
 from lamella.conversation.commands import PendingCommands
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.library import LibraryItem, display_name, droppable_names
@@ -26,7 +26,7 @@ def format_receipt(receipt: CompactionReceipt) -> str:
     for step in receipt.steps:
         removed_counts[step.name.value] += len(step.removed)
     steps = ", ".join(f"{name} {number:,}" for name, number in removed_counts.items()) or "folding only"
-    skipped = "".join(f"; {one.name} skipped: {escape_line(one.why)}" for one in receipt.skipped)
+    skipped = "".join(f"; {one.name} skipped: {escape_to_short_line(one.why)}" for one in receipt.skipped)
     tokens = f"{receipt.tokens_before:,} → {receipt.tokens_after:,} tokens"
     return f"{tokens} by {steps} (receipt {receipt.id}{skipped})"
 
@@ -45,7 +45,7 @@ _INDENT = " " * 18
 _MAX_CALL_TEXT_LENGTH = 100
 
 
-def format_unanswered(resume_command: str) -> str:
+def format_resume_hint(resume_command: str) -> str:
     """Return the line about an unanswered question; the command ``resume_command`` continues it."""
     return f"`{resume_command}` continues it; a new message abandons it."
 
@@ -58,7 +58,7 @@ def format_cut_answer(resume_command: str) -> str:
 def format_turn(turn: TurnJson, markers: Sequence[CompactionMarker], rounds: Sequence[ToolRoundJson] = ()) -> list[str]:
     """Return a turn as lines: question, attachments, tool rounds and reply, with markers below each message."""
     lines = [f"{turn.message}  user: {escape_lines(turn.text)}"]
-    lines += [f"{_INDENT}+ {escape_line(name)}" for name in turn.attached]
+    lines += [f"{_INDENT}+ {escape_to_short_line(name)}" for name in turn.attached]
     lines += _format_markers(turn.message, markers)
     lines += [f"{_INDENT}{line}" for one in rounds for line in format_tool_round(one)]
     reply = turn.reply
@@ -80,7 +80,7 @@ def format_source_lines(source: CitedSourceJson) -> list[str]:
     location = " > ".join(filter(None, (source.path or source.id, source.place.replace("#", " > "))))
     text = "deleted" if source.text is None else source.text
     passage = [f"{_INDENT}  | {line}".rstrip() for line in escape_lines(text).splitlines()]
-    return [f"{_INDENT}[^{source.number}] {escape_line(location)}", *passage]
+    return [f"{_INDENT}[^{source.number}] {escape_to_short_line(location)}", *passage]
 
 
 def _format_call_with_output(call: ToolCallRecordJson) -> str:
@@ -92,19 +92,21 @@ def _format_call_with_output(call: ToolCallRecordJson) -> str:
 
 def format_tool_call(name: str, arguments: str) -> str:
     """Return a tool call on one line."""
-    return escape_line(f"{name}({truncate_words(arguments, _MAX_CALL_TEXT_LENGTH)})")
+    return escape_to_short_line(f"{name}({truncate_words(arguments, _MAX_CALL_TEXT_LENGTH)})")
 
 
 def format_tool_output(output: str, *, failed: bool) -> str:
     """Return the output of a tool call, shortened to one line."""
-    return f"{'failed' if failed else 'returned'}: {escape_line(truncate_words(output, _MAX_CALL_TEXT_LENGTH))}"
+    return (
+        f"{'failed' if failed else 'returned'}: {escape_to_short_line(truncate_words(output, _MAX_CALL_TEXT_LENGTH))}"
+    )
 
 
 def _format_markers(message: str, markers: Sequence[CompactionMarker]) -> list[str]:
     return [f"{_INDENT}~ {format_compaction_marker(mark)}" for mark in markers if mark.message == message]
 
 
-def print_no_sources(*, requested: bool, has_sources: bool) -> None:
+def print_if_no_sources(*, requested: bool, has_sources: bool) -> None:
     """Print that there are no sources, if the user asked for them."""
     if requested and not has_sources:
         print_text("No answer cites a source.")
@@ -125,7 +127,7 @@ def format_branch(branch: BranchJson) -> str:
     when = format_time((reply or last).at)[:16]
     length = format_count(branch.turns, "turn")
     answer = truncate_words(reply.text, _MAX_BRANCH_TEXT_LENGTH) if reply else "no answer"
-    return escape_line(
+    return escape_to_short_line(
         f"{mark} {branch.branch}  {length}  {when}  {truncate_words(last.text, _MAX_BRANCH_TEXT_LENGTH)} → {answer}"
     )
 
@@ -145,13 +147,13 @@ def print_library(conversation_log: Conversation, rows: Sequence[LibraryItem]) -
     """Print every artifact, the notes that do not fit from attached folders, and the pending commands."""
     pending = conversation_log.pending_commands
     if not rows and not pending:
-        print_text(f"No attachments in {escape_line(conversation_log.name)}.")
+        print_text(f"No attachments in {escape_to_short_line(conversation_log.name)}.")
         return
     headings = ("artifact", "kind", "form", "tokens", "age", "working set", "cached", "detaching saves")
     table = Table(*headings, box=None, pad_edge=False)
     for row in rows:
         table.add_row(
-            escape_line(row.name),
+            escape_to_short_line(row.name),
             row.kind,
             row.form,
             f"{row.tokens:,}",
@@ -174,8 +176,8 @@ def _format_retention(row: LibraryItem) -> str:
 def _format_left_out(rows: Sequence[LibraryItem]) -> Iterator[str]:
     for row in rows:
         if row.left_out:
-            yield f"Left out of {escape_line(row.name)}, {format_count(len(row.left_out), 'note')}:"
-            yield from (f"  {escape_line(path)}" for path in row.left_out[:_MAX_LEFT_OUT_SHOWN])
+            yield f"Left out of {escape_to_short_line(row.name)}, {format_count(len(row.left_out), 'note')}:"
+            yield from (f"  {escape_to_short_line(path)}" for path in row.left_out[:_MAX_LEFT_OUT_SHOWN])
             more = len(row.left_out) - _MAX_LEFT_OUT_SHOWN
             if more > 0:
                 yield f"  and {more:,} more; --json lists all of them"
@@ -186,10 +188,12 @@ def print_command_effect(
 ) -> None:
     """Print the effect of a command: the pending commands and the size of the next request."""
     for line in pending.warnings:
-        print_text(f"note: {escape_line(line)}", err=True)
+        print_text(f"note: {escape_to_short_line(line)}", err=True)
     lines = list(_format_pending_commands(conversation_log, pending))
     print_text(
-        "\n".join(lines) if lines else f"Nothing pending for the next turn of {escape_line(conversation_log.name)}."
+        "\n".join(lines)
+        if lines
+        else f"Nothing pending for the next turn of {escape_to_short_line(conversation_log.name)}."
     )
     print_text(_format_next_request(before, after))
     if after.tokens.total > after.tokens.limit:
@@ -207,7 +211,7 @@ def _format_pending_commands(conversation_log: Conversation, pending: PendingCom
             tokens = ", already in the prompt"
         shown = " as its outline" if one.is_outlined else ""
         pinned = ", pinned" if one.policy == _PIN_POLICY else ""
-        yield f"attached to the next turn: {escape_line(display_name(one))}, {one.kind}{shown}{tokens}{pinned}"
+        yield f"attached to the next turn: {escape_to_short_line(display_name(one))}, {one.kind}{shown}{tokens}{pinned}"
     for names, done in (
         (pending.detach, "detached"),
         (pending.drop, "dropped"),
@@ -216,7 +220,7 @@ def _format_pending_commands(conversation_log: Conversation, pending: PendingCom
         (pending.rules, "rule added"),
         (pending.removed_rules, "rule removed"),
     ):
-        yield from (f"{done} with the next turn: {escape_line(known.get(name, name))}" for name in names)
+        yield from (f"{done} with the next turn: {escape_to_short_line(known.get(name, name))}" for name in names)
 
 
 def _format_next_request(before: Turn, after: Turn) -> str:
@@ -238,10 +242,9 @@ def _format_money(amount: Decimal) -> str:
 
 def print_explanation(chat: str, explanation: PromptExplanation, *, store: str | None) -> None:
     """Print the explanation, the positions in the prompt, and commands that include the full text."""
-    print_text(
-        f"{escape_line(explanation.id)} is {'in' if explanation.in_prompt else 'not in'} the prompt of {escape_line(chat)}."
-    )
-    print_text(escape_line(explanation.why))
+    name, place = escape_to_short_line(explanation.id), "in" if explanation.in_prompt else "not in"
+    print_text(f"{name} is {place} the prompt of {escape_to_short_line(chat)}.")
+    print_text(escape_to_short_line(explanation.why))
     for layer, segment in explanation.segments:
         where = "carried" if layer is None else layer.value
         suffix = "" if segment.place is None else f" · {segment.place}"
@@ -260,7 +263,7 @@ def _format_suggested_actions(chat: str, explanation: PromptExplanation, *, stor
 def _format_suggested_action(chat: str, action: SuggestedAction, *, store: str | None) -> str:
     match action.kind:
         case SuggestedActionKind.ATTACH:
-            return f"attach it: @{escape_line(action.target)} in a chat, or --attach with `lamella ask`"
+            return f"attach it: @{escape_to_short_line(action.target)} in a chat, or --attach with `lamella ask`"
         case SuggestedActionKind.UNDO:
             return f"undo: {format_command('compact', chat, undo=True, receipt=action.target, store=store)}"
         case SuggestedActionKind.SET:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lamella.cli.access import JsonOption, StoreOption, complete_chat_names, open_cli_backend, open_conversation
-from lamella.cli.batch import BatchResults
-from lamella.cli.output import escape_line, format_time, print_json, print_text, show_if_slow, write_exactly
+from lamella.cli.batch import SearchHitCollector
+from lamella.cli.output import escape_to_short_line, format_time, print_json, print_text, show_if_slow, write_unwrapped
 from lamella.conversation.recall import DEFAULT_RECALL_TOKENS, describe_passage
 from lamella.errors import UsageError
 from lamella.schemas.compaction import recall_everywhere_to_json, recall_to_json
 
 if TYPE_CHECKING:
     from lamella import RecallHit
-    from lamella.ports import ConversationSummary
+    from lamella.ports import ConversationListItem
 
 
 class HitForm(StrEnum):
@@ -86,7 +86,7 @@ def _recall_everywhere(
 ) -> int:
     from lamella.conversation.engine import StoreSearch  # only --all needs it
 
-    found: BatchResults[tuple[ConversationSummary, RecallHit]] = BatchResults(store)
+    found: SearchHitCollector[tuple[ConversationListItem, RecallHit]] = SearchHitCollector(store)
     with open_cli_backend(store) as backend, show_if_slow("Searching") as waiting:
         search = StoreSearch(backend.store, count=backend.adapters.counter.get_tokenizer(None).count)
         for listed, one in found.collect(search.search(words, limit=limit, max_tokens=max_tokens)):
@@ -108,9 +108,9 @@ def print_hit(position: str, hit: "RecallHit", form: HitForm = HitForm.RECALLED,
     """
     texts = {HitForm.RECALLED: hit.text, HitForm.WHOLE: hit.passage.text, HitForm.EXCERPT: hit.excerpt}
     part = f", part of {len(hit.passage.text):,} characters" if texts[form] != hit.passage.text else ""
-    print_text(f"{'' if is_first else chr(10)}─── {escape_line(position)}{part}")
-    write_exactly(f"{texts[form]}\n")
+    print_text(f"{'' if is_first else chr(10)}─── {escape_to_short_line(position)}{part}")
+    write_unwrapped(f"{texts[form]}\n")
     for where, message in (("before", hit.before), ("after", hit.after)):
         if message is not None and form is not HitForm.EXCERPT:
-            print_text(f"  ─ {where}: {escape_line(f'{message.passage.place}, {message.passage.role}')}")
-            write_exactly(f"{message.text}\n")
+            print_text(f"  ─ {where}: {escape_to_short_line(f'{message.passage.place}, {message.passage.role}')}")
+            write_unwrapped(f"{message.text}\n")

@@ -15,7 +15,7 @@ from lamella.cli.replay_tables import print_messages, print_replay
 from lamella.cli.transcripts import replay_named
 from lamella.errors import UsageError
 from lamella.schemas.ledger import ReplayTotals, replay_header_to_json, replay_totals_to_json
-from lamella.schemas.prompts import turn_to_json
+from lamella.schemas.prompts import turn_prompt_to_json
 from lamella.wiring import read_services
 
 
@@ -53,7 +53,7 @@ def replay(
         # On a terminal each turn is printed as it is built, so a progress line would only be in the way.
         turns = with_progress(turns, "Replaying", total=count)
     totals = ReplayTotals()
-    passing = totals.count_turns(turns)
+    passing = totals.add_each_turn(turns)
     if as_json:
         _write_json(conversation, passing, totals=totals, out=sys.stdout)
     elif messages:
@@ -72,7 +72,7 @@ def _write_json(conversation_key: str, turns: Iterable[Turn], *, totals: ReplayT
         written = False
         for turn in turns:
             draft.write(",\n" if written else _json_up_to_turns(conversation_key, turn) + "\n")
-            draft.write(format_json(turn_to_json(turn)))
+            draft.write(format_json(turn_prompt_to_json(turn)))
             written = True
         if not written:
             draft.write(_json_up_to_turns(conversation_key, None))

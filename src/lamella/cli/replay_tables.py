@@ -7,7 +7,7 @@ from rich.text import Text
 
 from lamella import Layer, Segment, Turn
 from lamella.cli.console import make_console, print_with_hanging_indent
-from lamella.cli.output import escape_line, format_count, write_exactly
+from lamella.cli.output import escape_to_short_line, format_count, write_unwrapped
 from lamella.cli.prompt_tables import format_receipt
 from lamella.schemas.formatting import format_decimal
 from lamella.schemas.ledger import ReplayTotals
@@ -54,18 +54,18 @@ def print_messages(turns: Iterable[Turn]) -> None:
     for turn in turns:
         console.print(Text(f"═══ turn {turn.number}", style="bold"))
         if turn.check is not None and turn.check.warning:
-            console.print(Text(escape_line(turn.check.warning), style="red"))
+            console.print(Text(escape_to_short_line(turn.check.warning), style="red"))
         for message in turn.messages:
             console.print(Text(f"─── {message.role}", style="dim"))
-            write_exactly(f"{message.text}\n")
+            write_unwrapped(f"{message.text}\n")
             for call in message.calls:
-                write_exactly(f"{call.name}({call.arguments})\n")
+                write_unwrapped(f"{call.name}({call.arguments})\n")
             for image in message.images:
                 console.print(Text(f"[{image.media_type}, {image.width}x{image.height}]", style="dim"))
 
 
 def _print_header(console: Console, conversation_key: str) -> None:
-    head = Text(f"{escape_line(conversation_key)}  ", style="bold")
+    head = Text(f"{escape_to_short_line(conversation_key)}  ", style="bold")
     console.print(head.append(f"{_CACHED_CHAR} cached  {_UNCACHED_CHAR} not cached", style="dim"))
     console.print(Text(_LEGEND, style="dim"))
 
@@ -73,7 +73,9 @@ def _print_header(console: Console, conversation_key: str) -> None:
 def print_turn(console: Console, turn: Turn) -> None:
     """Print a turn: its layers as bars, its prefix change, cached tokens and cost."""
     typed = " ".join(turn.envelope.layers[-1].text.split())
-    shown = escape_line(typed if len(typed) <= _MAX_QUESTION_LENGTH else typed[: _MAX_QUESTION_LENGTH - 1] + "…")
+    shown = escape_to_short_line(
+        typed if len(typed) <= _MAX_QUESTION_LENGTH else typed[: _MAX_QUESTION_LENGTH - 1] + "…"
+    )
     console.print()
     console.print(Text(f"turn {turn.number}  ", style="bold").append(shown, style="default"))
     largest = max(1, *(layer.tokens for layer in turn.envelope.layers))
@@ -85,13 +87,13 @@ def print_turn(console: Console, turn: Turn) -> None:
             console.print(Text(f"  {name:<12}{'':<{_BAR_WIDTH}}{turn.tokens.by_layer[name]:>8,}"))
     print_with_hanging_indent(console, _render_turn_summary(turn))
     if turn.envelope.prompt.layout_plan.priced:
-        print_with_hanging_indent(console, Text(f"  plan: {escape_line(turn.layout_reason)}", style="dim"))
+        print_with_hanging_indent(console, Text(f"  plan: {escape_to_short_line(turn.layout_reason)}", style="dim"))
     if turn.compaction is not None:
         print_with_hanging_indent(console, Text(f"  compacted: {format_receipt(turn.compaction)}", style="magenta"))
     if turn.check is not None and turn.check.warning:
-        print_with_hanging_indent(console, Text(f"  {escape_line(turn.check.warning)}", style="red"))
+        print_with_hanging_indent(console, Text(f"  {escape_to_short_line(turn.check.warning)}", style="red"))
     for warning in turn.envelope.warnings:
-        print_with_hanging_indent(console, Text(f"  warning: {escape_line(warning)}", style="yellow"))
+        print_with_hanging_indent(console, Text(f"  warning: {escape_to_short_line(warning)}", style="yellow"))
 
 
 def print_layer(console: Console, layer: Layer, *, cached: int, largest: int) -> None:
@@ -122,7 +124,7 @@ def _segment_label(segment: Segment, *, is_only: bool) -> str:
     is_placeholder = segment.kind in _PLACEHOLDER_KINDS
     # The id of an image or an unknown block contains a long hash.
     is_long = len(segment.id) > _MAX_ID_LENGTH
-    shown_id = escape_line(segment.id[: _MAX_ID_LENGTH - 1] + "…" if is_long else segment.id)
+    shown_id = escape_to_short_line(segment.id[: _MAX_ID_LENGTH - 1] + "…" if is_long else segment.id)
     name = segment.kind if is_placeholder else shown_id
     if segment.form == "reference" and not segment.tokens:
         # A reference without tokens: the model already has the text, and no line was needed to say so.
@@ -145,7 +147,7 @@ def _render_turn_summary(turn: Turn) -> Text:
         )
     if cause == "first_turn":
         return line.append(" · first turn", style="dim")
-    return line.append(f" · prefix changed: {escape_line(str(turn.prefix_change.prefix_change))}", style="red")
+    return line.append(f" · prefix changed: {escape_to_short_line(str(turn.prefix_change.prefix_change))}", style="red")
 
 
 def _format_cost(turn: Turn) -> str:

@@ -19,7 +19,7 @@ from lamella.cli.chat.status import describe_stop_reason, format_model_call, for
 from lamella.cli.interrupts import raise_resume_hint_on_interrupt
 from lamella.cli.output import print_json, print_text
 from lamella.conversation.conversation import Conversation
-from lamella.conversation.turn_runner import Event
+from lamella.conversation.turn_runner import TurnEvent
 from lamella.conversation.validation import check_text
 from lamella.errors import UntrustedError
 
@@ -89,15 +89,15 @@ def _answer_and_print(options: ChatOptions, open_turn: Callable[[Conversation], 
         for line in (
             describe_stop_reason(call),
             format_model_call(call),
-            format_requests_total(opened.conversation_log),
+            format_requests_total(opened.conversation),
         ):
             if line:
                 print_text(line, err=True)
 
 
 async def _run_turn(opened: OpenedConversation, open_turn: Callable[[Conversation], Turn], output: PlainOutput) -> Turn:
-    before = opened.conversation_log.head
-    turn = open_turn(opened.conversation_log)
+    before = opened.conversation.head
+    turn = open_turn(opened.conversation)
     try:
         done = await show_events(_stream_answer(opened, turn, before), output)
     finally:
@@ -106,10 +106,10 @@ async def _run_turn(opened: OpenedConversation, open_turn: Callable[[Conversatio
     return done
 
 
-def _stream_answer(opened: OpenedConversation, turn: Turn, previous_head: str) -> AsyncGenerator[Event, None]:
+def _stream_answer(opened: OpenedConversation, turn: Turn, previous_head: str) -> AsyncGenerator[TurnEvent, None]:
     """Return the events of the answer; if the turn's model is not trusted, switch back to the previous branch."""
     try:
         return opened.run(turn)
     except UntrustedError:
-        opened.conversation_log.switch(previous_head)
+        opened.conversation.switch(previous_head)
         raise

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec.structs import asdict
 
-from lamella.cli.access import JsonOption, StoreOption, format_command, open_store
-from lamella.cli.output import escape_line, format_count, print_json, print_result, print_text, show_if_slow
+from lamella.cli.access import JsonOption, StoreOption, format_command, open_cli_repository
+from lamella.cli.output import escape_to_short_line, format_count, print_json, print_result, print_text, show_if_slow
 from lamella.errors import UsageError
 from lamella.schemas.conversations import (
     CopiedConversationJson,
@@ -38,7 +38,7 @@ def migrate(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
 
     Every command that opens the database updates the schema too.
     """
-    with open_store(store, create=True) as conversations:
+    with open_cli_repository(store, create=True) as conversations:
         schema = conversations.stats().schema
     print_result(f"Schema version: {schema}", SchemaVersionJson(schema=schema), as_json=as_json)
 
@@ -46,7 +46,7 @@ def migrate(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
 @store_app.command()
 def stats(*, store: StoreOption = None, as_json: JsonOption = False) -> None:
     """Show the size of the database."""
-    with open_store(store) as conversations:
+    with open_cli_repository(store) as conversations:
         found = conversations.stats()
     if as_json:
         print_json(stats_to_json(found))
@@ -78,9 +78,9 @@ def verify(
     """
     if repair and erased:
         raise UsageError("Use either --repair or --erased, not both.", hint="Leave one of them out.")
-    with open_store(store) as conversations, show_if_slow("Verifying") as waiting:
+    with open_cli_repository(store) as conversations, show_if_slow("Verifying") as waiting:
         key = None if chat is None else conversations.resolve_conversation(chat).conversation
-        found = conversations.verify_erased(conversations.get_tombstone_key(erased)) if erased else None
+        found = conversations.verify_erased(conversations.resolve_erased_key(erased)) if erased else None
         damages = list(conversations.verify(key) if found is None else found)
         names = {listed.conversation: listed.name for listed in conversations.list_conversations()}
         repaired: list[str] = []
@@ -106,7 +106,9 @@ def _format_verdict(problems: "Sequence[StoreProblem]", erased: str | None) -> s
     if problems:
         return f"damaged: {format_count(len(problems), 'problem')}."
     subject = (
-        f"nothing is left of the deleted data of {escape_line(erased)}" if erased else "every hash and id is correct"
+        f"nothing is left of the deleted data of {escape_to_short_line(erased)}"
+        if erased
+        else "every hash and id is correct"
     )
     return f"verified: {subject}."
 
@@ -114,7 +116,9 @@ def _format_verdict(problems: "Sequence[StoreProblem]", erased: str | None) -> s
 def _print_problems(problems: "Sequence[StoreProblem]", names: Mapping[str, str]) -> None:
     for damage in problems:
         where = "store" if damage.conversation is None else names.get(damage.conversation, damage.conversation)
-        print_text(f"{escape_line(where)}  {damage.location}: {escape_line(damage.description)}", err=True)
+        print_text(
+            f"{escape_to_short_line(where)}  {damage.location}: {escape_to_short_line(damage.description)}", err=True
+        )
 
 
 @store_app.command()
@@ -136,7 +140,7 @@ def copy(
             copied.append(CopiedConversationJson(name=name, outcome=outcome))
             if not as_json:
                 with waiting.hidden():
-                    print_text(f"{outcome}  {escape_line(name)}")
+                    print_text(f"{outcome}  {escape_to_short_line(name)}")
     if as_json:
         print_json(CopiedStoreJson(conversations=copied))
     return 1 if diverged else 0

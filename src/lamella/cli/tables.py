@@ -9,7 +9,7 @@ from rich.text import Text
 
 from lamella.cli.console import make_console, print_table
 from lamella.cli.output import (
-    escape_line,
+    escape_to_short_line,
     format_count,
     format_time,
     get_terminal_width,
@@ -28,7 +28,7 @@ def print_chats(rows: Sequence[ConversationSummaryJson], *, utc: bool = False) -
     table = Table("name", "title", "changed (UTC)" if utc else "changed", "events", box=None, pad_edge=False)
     for row in rows:
         changed = format_time(row.updated, utc=utc)
-        table.add_row(escape_line(row.name), escape_line(row.title), changed, f"{row.events:,}")
+        table.add_row(escape_to_short_line(row.name), escape_to_short_line(row.title), changed, f"{row.events:,}")
     print_table(table)
 
 
@@ -44,16 +44,16 @@ def print_note_hits(hits: Sequence[NoteHit]) -> None:
     for number, hit in enumerate(hits, start=1):
         if number > 1:
             console.print()
-        rank = Text(f"{number:>2}. ", style="dim").append(escape_line(hit.path), style="bold")
-        console.print(rank.append(f"  {escape_line(hit.heading)}" if hit.heading else "", style="cyan"))
+        rank = Text(f"{number:>2}. ", style="dim").append(escape_to_short_line(hit.path), style="bold")
+        console.print(rank.append(f"  {escape_to_short_line(hit.heading)}" if hit.heading else "", style="cyan"))
         for line in _wrap_excerpt(hit.excerpt, columns):
             console.print(Text(_INDENT + line))
-        console.print(Text(f"{_INDENT}score {hit.score:.2f} · {escape_line(hit.why)}", style="dim"))
+        console.print(Text(f"{_INDENT}score {hit.score:.2f} · {escape_to_short_line(hit.why)}", style="dim"))
 
 
 def _wrap_excerpt(text: str, columns: int | None) -> Iterator[str]:
     for line in filter(str.strip, text.splitlines()):
-        shown = escape_line(line)
+        shown = escape_to_short_line(line)
         yield from (shown if columns is None else wrap_line(shown, columns)).split("\n")
 
 
@@ -66,7 +66,7 @@ def print_selection(selection: CodeSelection, *, explain: bool) -> None:
     """Print the selected files, the best first, and the total number of tokens."""
     table = Table(*("file", "form", "tokens", "score", *(["reasons"] if explain else [])), box=None, pad_edge=False)
     for one in selection.files:
-        row = (escape_line(one.path), _FORM_LABELS[one.form], f"{one.tokens:,}", f"{one.score:.2f}")
+        row = (escape_to_short_line(one.path), _FORM_LABELS[one.form], f"{one.tokens:,}", f"{one.score:.2f}")
         table.add_row(*row, *([_format_score_parts(one)] if explain else []))
     print_table(table)
     print_text(
@@ -78,7 +78,7 @@ def print_selection(selection: CodeSelection, *, explain: bool) -> None:
 def print_left_out(selection: CodeSelection) -> None:
     """Print why each of the other files was left out."""
     for path, why in selection.left_out:
-        print_text(f"left out: {escape_line(path)}: {escape_line(why)}")
+        print_text(f"left out: {escape_to_short_line(path)}: {escape_to_short_line(why)}")
 
 
 def _format_score_parts(one: CodeFile) -> str:
@@ -108,12 +108,12 @@ def format_current_stage(progress: WorkflowProgress) -> str:
     return f"{position} done" if progress.current is None else f"{position} {progress.current} ({progress.status})"
 
 
-def print_progress(name: str, progress: WorkflowProgress, *, format_action: Callable[[str], str]) -> None:
+def print_workflow_progress(name: str, progress: WorkflowProgress, *, format_action: Callable[[str], str]) -> None:
     """Print every stage with its status and decision, then the next step; ``format_action`` formats an action as typed."""
     console = make_console()
     console.print(
-        Text(escape_line(name), style="bold").append(
-            f"  {escape_line(progress.title)}  {format_current_stage(progress)}", style="dim"
+        Text(escape_to_short_line(name), style="bold").append(
+            f"  {escape_to_short_line(progress.title)}  {format_current_stage(progress)}", style="dim"
         )
     )
     for number, stage in enumerate(progress.stages, start=1):
@@ -122,7 +122,7 @@ def print_progress(name: str, progress: WorkflowProgress, *, format_action: Call
     if current is None:
         print_text(f"All stages are approved. Export the work: {format_action('export')}", err=True)
     elif current.missing:
-        print_text(f"Missing in {current.id}: {', '.join(map(escape_line, current.missing))}.", err=True)
+        print_text(f"Missing in {current.id}: {', '.join(map(escape_to_short_line, current.missing))}.", err=True)
     elif progress.status == _PENDING_STATUS:
         print_text(f"{current.id} is pending approval. Approve it: {format_action('approve')}", err=True)
     else:
@@ -135,8 +135,8 @@ def _render_stage(number: int, stage: StageProgress, *, is_current: bool) -> Tex
     line.append(f" {stage.status or '-':<9}", style="cyan" if is_current else "dim")
     details = [f"attempt {stage.attempt}"] if stage.attempt > 1 else []
     details += [format_count(len(stage.messages), "message")] if stage.messages else []
-    details += [truncate_words(escape_line(stage.digest), _MAX_DECISION_LENGTH)] if stage.digest else []
-    return line.append("  " + " · ".join(details) if details else f"  {escape_line(stage.label)}", style="dim")
+    details += [truncate_words(escape_to_short_line(stage.digest), _MAX_DECISION_LENGTH)] if stage.digest else []
+    return line.append("  " + " · ".join(details) if details else f"  {escape_to_short_line(stage.label)}", style="dim")
 
 
 def print_stage_data(progress: WorkflowProgress) -> None:
@@ -145,10 +145,12 @@ def print_stage_data(progress: WorkflowProgress) -> None:
     for stage in progress.stages:
         if not stage.data:
             continue
-        console.print(Text(f"{stage.id}  {escape_line(stage.label)}", style="bold"))
+        console.print(Text(f"{stage.id}  {escape_to_short_line(stage.label)}", style="bold"))
         for name, value in stage.data.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            console.print(Text(f"  {escape_line(name)}: {truncate_words(escape_line(text), _MAX_VALUE_LENGTH)}"))
+            console.print(
+                Text(f"  {escape_to_short_line(name)}: {truncate_words(escape_to_short_line(text), _MAX_VALUE_LENGTH)}")
+            )
     if not any(stage.data for stage in progress.stages):
         print_text("No data yet.", err=True)
 
@@ -158,5 +160,5 @@ def print_workflows(workflows: Sequence[WorkflowJson]) -> None:
     table = Table("name", "title", "stages", box=None, pad_edge=False)
     for one in workflows:
         stages = "its file is invalid" if one.broken else f"{len(one.stages):,}"
-        table.add_row(escape_line(one.name), escape_line(one.title), stages)
+        table.add_row(escape_to_short_line(one.name), escape_to_short_line(one.title), stages)
     print_table(table)

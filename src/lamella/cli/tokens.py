@@ -16,7 +16,7 @@ _NameArgument = Annotated[str, typer.Argument(help="Name of the token in lists a
 
 
 @tokens_app.command("list")
-def list_tokens(*, as_json: JsonOption = False) -> None:
+def list_access_tokens(*, as_json: JsonOption = False) -> None:
     """List tokens by name; only their hashes are stored."""
     kept = open_token_file().read()
     if as_json:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from lamella import Turn
-from lamella.cli.output import escape_line, print_text
+from lamella.cli.output import escape_to_short_line, print_text
 from lamella.errors import LamellaError, TranscriptError, UsageError
 from lamella.wiring import (
     ServiceContainer,
@@ -89,5 +89,5 @@ def _print_file_preferred(name: str, store: str | None, services: ServiceContain
         return
     with suppress(LamellaError):
         if has_conversation(name, store, services=services):
-            line = f"note: {escape_line(name)} is both a file and a conversation; this is the file."
+            line = f"note: {escape_to_short_line(name)} is both a file and a conversation; this is the file."
             print_text(f"{line} For the conversation, run this in another folder.", err=True)

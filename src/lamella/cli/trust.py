@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lamella.cli.access import JsonOption
-from lamella.cli.output import escape_line, print_json, print_result, print_text
+from lamella.cli.output import escape_to_short_line, print_json, print_result, print_text
 from lamella.errors import UsageError
 from lamella.schemas.catalog import TrustedPlaceJson, TrustListJson, TrustStateJson
 from lamella.wiring import TRUST_FIELDS, add_trust, get_trust_key, open_trust_file
@@ -35,7 +35,9 @@ def list_trusted(*, as_json: JsonOption = False) -> None:
         print_json(TrustListJson(file=str(book.path), trusted=rows))
         return
     for one in listed:
-        print_text(f"{escape_line(one.field):<8}{escape_line(one.since):<12}{escape_line(one.place)}")
+        print_text(
+            f"{escape_to_short_line(one.field):<8}{escape_to_short_line(one.since):<12}{escape_to_short_line(one.place)}"
+        )
     if not listed:
         print_text("No entries. Models and stores that you name yourself are always allowed.")
 
@@ -46,7 +48,7 @@ def add(*, field: _FieldArgument, place: _LocationArgument, as_json: JsonOption 
     named = get_trust_key(field, place)
     new = add_trust(field, named)
     body = TrustStateJson(field=field, place=named, trusted=True, new=new)
-    print_result(f"{'Trusted' if new else 'Already trusted'}: {escape_line(named)}", body, as_json=as_json)
+    print_result(f"{'Trusted' if new else 'Already trusted'}: {escape_to_short_line(named)}", body, as_json=as_json)
 
 
 @trust_app.command()
@@ -56,4 +58,4 @@ def remove(*, field: _FieldArgument, place: _LocationArgument, as_json: JsonOpti
     if not open_trust_file().remove(field, named):
         raise UsageError(f"Trusted entry not found: {named}", hint="See: lamella trust list")
     body = TrustStateJson(field=field, place=named, trusted=False)
-    print_result(f"No longer trusted: {escape_line(named)}", body, as_json=as_json)
+    print_result(f"No longer trusted: {escape_to_short_line(named)}", body, as_json=as_json)

@@ -11,11 +11,11 @@ import typer
 from typer.core import TyperGroup
 
 from lamella.cli.access import JsonOption, StoreOption, complete_chat_names, format_command, open_conversation
-from lamella.cli.output import print_json, print_text, write_exactly
-from lamella.cli.tables import print_progress, print_stage_data, print_workflows
+from lamella.cli.output import print_json, print_text, write_unwrapped
+from lamella.cli.tables import print_stage_data, print_workflow_progress, print_workflows
 from lamella.conversation.validation import check_text
 from lamella.errors import InvalidOperationError, UsageError, WorkflowError
-from lamella.schemas.workflows import WorkJson, progress_to_json, stage_data_to_json, workflows_to_json
+from lamella.schemas.workflows import WorkflowTextJson, progress_to_json, stage_data_to_json, workflows_to_json
 from lamella.wiring import get_workflow, is_workflow_path, list_workflows, open_backend, read_input_file, save_new_file
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def parse_fields(words: Iterable[str], current: Mapping[str, object]) -> dict[st
     return fields
 
 
-def split_fields(line: str) -> list[str]:
+def split_assignments(line: str) -> list[str]:
     """Split a line into fields; a text with blanks extends to the next ``FIELD=``, or is in double quotation marks."""
     masked = _QUOTED_TEXT.sub(lambda quoted: '"' * len(quoted.group()), line)
     starts = [0, *(match.start() for match in _FIELD_START.finditer(masked))]
@@ -125,7 +125,7 @@ def _select_workflow(context: typer.Context, name: WorkflowArgument) -> None:
     context.obj = check_text(name, "name", may_be_empty=False)
 
 
-def list_all(*, as_json: JsonOption = False) -> None:
+def print_workflow_list(*, as_json: JsonOption = False) -> None:
     """List the workflows with their titles and numbers of stages.
 
     lamella workflow list
@@ -232,7 +232,7 @@ def data(
         if as_json:
             print_json(stage_data_to_json(conversation_log.id, conversation_log.name, work))
         elif given:
-            print_progress(
+            print_workflow_progress(
                 conversation_log.name, work, format_action=_make_action_formatter(conversation_log, work, store=store)
             )
         else:
@@ -309,7 +309,7 @@ def rewind(
     """
     with _open_workflow(context, session, store) as (conversation_log, _):
         _print_progress(
-            conversation_log, conversation_log.rewind_stage(check_text(stage, "stage")), store=store, as_json=as_json
+            conversation_log, conversation_log.rewind_to_stage(check_text(stage, "stage")), store=store, as_json=as_json
         )
 
 
@@ -330,12 +330,12 @@ def export(
     lamella workflow paper export coffee
     """
     with _open_workflow(context, session, store) as (conversation_log, _):
-        text = conversation_log.export_work(check_text(title, "title"))
+        text = conversation_log.export_approved_stages(check_text(title, "title"))
         if to is not None:
             save_new_file(text, to)
         if as_json:
             print_json(
-                WorkJson(
+                WorkflowTextJson(
                     conversation=conversation_log.id,
                     name=conversation_log.name,
                     text=text,
@@ -345,7 +345,7 @@ def export(
         elif to is not None:
             print_text(str(to))
         else:
-            write_exactly(text)
+            write_unwrapped(text)
 
 
 @contextmanager
@@ -383,7 +383,7 @@ def _print_progress(
     if as_json:
         print_json(progress_to_json(conversation_log.id, conversation_log.name, progress))
         return
-    print_progress(
+    print_workflow_progress(
         conversation_log.name, progress, format_action=_make_action_formatter(conversation_log, progress, store=store)
     )
     if not conversation_log.turns():
@@ -406,7 +406,7 @@ def _build_app(name: str, *, is_paper: bool) -> typer.Typer:
     app = typer.Typer(name=name, cls=TyperGroup if is_paper else _WorkflowGroup, help=description)
     app.callback()(_select_paper_workflow if is_paper else _select_workflow)
     if not is_paper:
-        app.command(_LIST_COMMAND)(list_all)
+        app.command(_LIST_COMMAND)(print_workflow_list)
     for command in (new, status, data, submit, approve, rewind, export):
         app.command()(command)
     return app

@@ -1,7 +1,7 @@
 """Code selections as attachments or artifacts of a turn, and code that clients send as JSON.
 
-``attach_code`` returns the attachments of a selection, and ``VaultCode`` selects from folders of a vault.
-``parse_json_files`` parses files that a client sends: an object of texts by path, or a list of objects with a path and
+``attach_code`` returns the attachments of a selection, and ``VaultCodeReader`` selects from folders of a vault.
+``parse_files_from_json`` parses files that a client sends: an object of texts by path, or a list of objects with a path and
 a text.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lamella.attach import DEFAULT_CODE_BUDGET, Attachment, Code, Codebase
-from lamella.codebase.selection import code_path, make_artifacts, selection_provenance
+from lamella.codebase.selection import code_path, make_selection_artifacts, selection_provenance
 from lamella.core.artifacts.model import Artifact, UnresolvedAttachment
 from lamella.core.values import replace
 from lamella.errors import SourceNotFoundError, SourceUnreadableError
@@ -54,7 +54,7 @@ class SelectedCode(Code):
         )
 
 
-def attach_code(selection: CodeSelection) -> list[Attachment]:
+def selection_to_attachments(selection: CodeSelection) -> list[Attachment]:
     """Return the attachments of a selection: its overview, and its files in full."""
     root = selection.root or "."
     overview = Codebase(path=root, question=selection.question, text=selection.overview, budget=selection.budget)
@@ -68,7 +68,7 @@ def attach_code(selection: CodeSelection) -> list[Attachment]:
     ]
 
 
-class VaultCode:
+class VaultCodeReader:
     """Selects code from folders of a vault, by the vault's ignore rules in addition to git's."""
 
     def __init__(self, vault: Path, select: FolderSelector) -> None:
@@ -90,7 +90,7 @@ class VaultCode:
             recent_paths=known,
             is_hidden=lambda path: rules.is_hidden(start + path),
         )
-        return make_artifacts(selection, policy=attachment.policy, read=True), selection.warnings
+        return make_selection_artifacts(selection, policy=attachment.policy, read=True), selection.warnings
 
 
 def _folder_label(name: str) -> str:
@@ -106,9 +106,9 @@ _TEXT_KEYS = ("text", "content")
 _MAX_INPUT_BYTES = 200_000_000
 
 
-def read_json_files(file: Path) -> dict[str, str]:
+def read_files_from_json(file: Path) -> dict[str, str]:
     """Return the files in a JSON file or on standard input."""
-    return parse_json_files(_read(file, hint="Name a JSON file with the files."), _file_label(file))
+    return parse_files_from_json(_read(file, hint="Name a JSON file with the files."), _file_label(file))
 
 
 def read_json_request(file: Path) -> object:
@@ -135,7 +135,7 @@ def _read(file: Path, *, hint: str) -> bytes:
         raise SourceNotFoundError(f"{_file_label(file)} cannot be read: {why}.", hint=hint) from error
 
 
-def parse_json_files(data: bytes, name: str) -> dict[str, str]:
+def parse_files_from_json(data: bytes, name: str) -> dict[str, str]:
     """Return the files in a JSON text. If a path occurs twice, the last one wins."""
     try:
         found = json.loads(data)

@@ -1,6 +1,6 @@
 """The search index of a repository: symbols, texts and commits, and the ranking of files for a question.
 
-``CodeRefresher`` updates an index; only files that changed are read. ``CodeRanker`` ranks files, and the
+``CodeIndexRefresher`` updates an index; only files that changed are read. ``CodeRanker`` ranks files, and the
 score is a sum of named parts. SQLite scores each column by the rarity of the words in it (bm25). Added to it are
 commits about the same subject, how recently a file changed, whether the conversation has used it already, and paths
 and names that the question contains. For bm25, a word that half of the files contain counts next to nothing. Among two
@@ -25,9 +25,9 @@ from lamella.codebase.repository import (
     FindSecrets,
     GitFolder,
     SourceFileState,
-    check_file_content,
+    decode_code_file,
     hash_content,
-    read_code_bytes,
+    try_read_code_bytes,
 )
 from lamella.core.search.language import is_stop_word
 from lamella.retrieval.database import IndexTables, SqlValues
@@ -149,7 +149,7 @@ class Commit(NamedTuple):
     paths: Sequence[str]
 
 
-def refresh_history(tables: CodeTables, git: GitFolder) -> None:
+def refresh_commit_tables(tables: CodeTables, git: GitFolder) -> None:
     """Rebuild the commit tables if HEAD has moved since the last time."""
     facts = dict(tables.execute("SELECT name, value FROM facts WHERE name = 'head'"))
     head = git.head_commit()
@@ -159,14 +159,14 @@ def refresh_history(tables: CodeTables, git: GitFolder) -> None:
     with tables.write_transaction():
         for table in ("subjects", "touches"):
             tables.execute(f"DELETE FROM {table}")
-        for number, commit in enumerate(parse_commits(log or b""), start=1):
+        for number, commit in enumerate(parse_focused_commits(log or b""), start=1):
             tables.execute("INSERT INTO subjects (rowid, subject) VALUES (?, ?)", (number, commit.subject))
             touched = [(path, number) for path in dict.fromkeys(commit.paths)]
             tables.execute_many("INSERT INTO touches VALUES (?, ?)", touched)
         tables.execute("INSERT OR REPLACE INTO facts VALUES ('head', ?)", (head,))
 
 
-def parse_commits(log: bytes) -> Iterator[Commit]:
+def parse_focused_commits(log: bytes) -> Iterator[Commit]:
     """Yield the commits of a log that touch few files, newest first."""
     for header, names in _split_commits(log):
         paths = [name.decode("utf-8", "replace") for name in names if name]
@@ -242,7 +242,7 @@ class RankedFile(NamedTuple):
 
     path: str
     score: float
-    parts: Mapping[str, float]
+    score_parts: Mapping[str, float]
 
 
 class CodeRanker:
@@ -251,17 +251,19 @@ class CodeRanker:
     def __init__(self, tables: CodeTables) -> None:
         self._tables = tables
 
-    def rank(self, question: str, *, candidates: Collection[str], touched: Collection[str] = ()) -> list[RankedFile]:
+    def rank(
+        self, question: str, *, candidates: Collection[str], recent_paths: Collection[str] = ()
+    ) -> list[RankedFile]:
         """Return the paths ``candidates`` with their scores, the best first and equal scores by path."""
         parts: dict[str, dict[str, float]] = {path: {} for path in candidates}
-        terms = extract_search_terms(question)
+        terms = build_fts_terms(question)
         ((count,),) = self._tables.execute(_COUNT_FILES, (_FEW_FILES + 1,))
         few = count if count <= _FEW_FILES else None
         if terms:
             self._add_word_scores(terms, parts, file_count=few)
             self._add_commit_scores(" OR ".join(terms), parts)
         self._add_recency_scores(parts, weight=1.0 if few is None else _TIE_BREAK_WEIGHT)
-        for path in touched:
+        for path in recent_paths:
             if path in parts:
                 parts[path]["touched"] = 1.0
         for path in files_named_in(question, candidates):
@@ -315,7 +317,7 @@ def _rarity_factor(files: int, files_with_word: int) -> float:
     return log(1 + rare) / max(log(rare), _MIN_RARITY)
 
 
-def extract_search_terms(question: str) -> list[str]:
+def build_fts_terms(question: str) -> list[str]:
     """Return the search terms of a question: its significant words, in all their forms."""
     # If every word is common, all words are searched.
     asked = [word for word in parse_query_words(question) if not is_stop_word(word.text.lower())] or parse_query_words(
@@ -372,7 +374,7 @@ class _CodeEntry(NamedTuple):
     exclusion_reason: str | None
 
 
-class CodeRefresher:
+class CodeIndexRefresher:
     """Updates one index with its files. ``anchors`` and ``find_secrets`` detect secrets."""
 
     def __init__(
@@ -424,11 +426,11 @@ class CodeRefresher:
         self._write_batch(batch, known)
 
     def _prepare_entry(self, path: str, state: SourceFileState) -> _CodeEntry:
-        data, fault = read_code_bytes(self._files, path)
+        data, fault = try_read_code_bytes(self._files, path)
         if fault is not None:
             # Not settled, so that it is tried again: a change of permissions does not always change the file's state.
             return _CodeEntry(path, SourceFileState(state.stamp, settled=False), b"", None, fault)
-        text, fault = check_file_content(data, anchors=self._anchors, find_secrets=self._find_secrets)
+        text, fault = decode_code_file(data, anchors=self._anchors, find_secrets=self._find_secrets)
         words = None if fault is not None else make_searchable_columns(path, text)
         return _CodeEntry(path, state, hash_content(data), words, fault)
 

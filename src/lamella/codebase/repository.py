@@ -2,7 +2,7 @@
 
 ``FolderFiles`` lists the files of a folder by git's ignore rules, and ``InlineFiles`` files given with their contents.
 ``GitFolder`` asks git without running anything that the repository configures: a repository may come from anybody.
-``CodeWalk`` lists folders that git does not know. ``check_file_content`` leaves out binary, minified and generated
+``CodeWalk`` lists folders that git does not know. ``decode_code_file`` leaves out binary, minified and generated
 files and files with secrets; ``excluded_path_reason`` excludes files by name. docs/reference/limits.md lists the names of files
 with secrets, and a test compares the two lists.
 """
@@ -39,7 +39,7 @@ _GENERATED_NOTICE = re.compile(
 FindSecrets = Callable[[str, str], Sequence[tuple[int, str]]]
 
 
-def check_file_content(data: bytes, *, anchors: Sequence[str], find_secrets: FindSecrets) -> tuple[str, str | None]:
+def decode_code_file(data: bytes, *, anchors: Sequence[str], find_secrets: FindSecrets) -> tuple[str, str | None]:
     """Return the text of a file, and the reason why it is left out or None."""
     if b"\0" in data[:_HEAD_SIZE]:
         return "", "it is binary"
@@ -119,7 +119,7 @@ class GitFolder:
             return None
         return (done.stdout, done.stderr) if done.returncode == 0 else None
 
-    def is_tracked(self) -> bool:
+    def is_in_working_tree(self) -> bool:
         """Return whether the folder is in a working tree and not ignored there."""
         if self.run_git("rev-parse", "--is-inside-work-tree") != b"true\n":
             return False
@@ -127,7 +127,7 @@ class GitFolder:
         # fails if the folder is not ignored.
         return self.run_git("check-ignore", "-q", "--", ".") is None
 
-    def list_paths(self, *options: str) -> list[bytes] | None:
+    def run_ls_files(self, *options: str) -> list[bytes] | None:
         """Return the paths that ``git ls-files`` gives with these options, relative to the folder."""
         answer = self.run_git("ls-files", "-z", *options)
         return None if answer is None else [path for path in answer.split(b"\0") if path]
@@ -193,7 +193,7 @@ _CHARACTER_CLASSES = {
 }
 
 
-class IgnoreRule(NamedTuple):
+class GitIgnoreRule(NamedTuple):
     """One rule.
 
     ``matches_name_only`` matches only the last part of a path. ``matches_folders_only`` restricts the rule to folders.
@@ -210,7 +210,7 @@ class IgnoreFile(NamedTuple):
     """The rules of one folder; ``prefix_length`` is the length of the folder's own path."""
 
     prefix_length: int
-    rules: tuple[IgnoreRule, ...]
+    rules: tuple[GitIgnoreRule, ...]
 
     def check_ignored(self, path: str, *, is_folder: bool) -> bool | None:
         """Return whether a path is ignored; None if no rule matches it."""
@@ -241,7 +241,7 @@ def read_ignore_file(file: Path, *, prefix_length: int, warnings: list[str]) -> 
     return IgnoreFile(prefix_length, tuple(rule for rule in rules if rule is not None))
 
 
-def parse_ignore_rule(line: str) -> IgnoreRule | None:
+def parse_ignore_rule(line: str) -> GitIgnoreRule | None:
     """Parse one line; None for a comment or an empty line.
 
     Raises:
@@ -261,7 +261,7 @@ def parse_ignore_rule(line: str) -> IgnoreRule | None:
     if max(name.replace("**", "").count("*") for name in line.split("/")) > _MOST_STARS:
         raise re.error("too many stars")
     by_name = "/" not in line
-    return IgnoreRule(re.compile(_rule_to_regex(line.removeprefix("/"))), by_name, folders, back)
+    return GitIgnoreRule(re.compile(_rule_to_regex(line.removeprefix("/"))), by_name, folders, back)
 
 
 def _rule_to_regex(line: str) -> str:
@@ -539,9 +539,9 @@ class FolderFiles:
 
         A folder that is ignored as a whole is listed instead of its files.
         """
-        if self.git.is_tracked():
+        if self.git.is_in_working_tree():
             found = self.git.list_files()
-            ignored = self.git.list_paths("--others", "--ignored", "--exclude-standard", "--directory")
+            ignored = self.git.run_ls_files("--others", "--ignored", "--exclude-standard", "--directory")
             if found is not None:
                 paths, closed = found
                 left_out = [(_decode_name(one)[0], f"it cannot be read ({why})") for one, why in closed]
@@ -594,7 +594,7 @@ class InlineFiles:
         return self._files[path].encode()
 
 
-def read_code_bytes(files: CodeFiles, path: str) -> tuple[bytes, str | None]:
+def try_read_code_bytes(files: CodeFiles, path: str) -> tuple[bytes, str | None]:
     """Return the bytes of a file, and the reason why they cannot be read or None."""
     try:
         return files.read(path), None

@@ -18,14 +18,14 @@ from lamella.codebase.repository import (
     IGNORED_REASON,
     MAX_FILE_BYTES,
     GitFolder,
-    check_file_content,
+    decode_code_file,
     excluded_path_reason,
 )
 from lamella.core.text.code_edits import CodeEdit, apply_code_edits, parse_code_edits
 from lamella.core.text.content import encode_text, hash_bytes
 from lamella.errors import LamellaError, SourceTooLargeError, SourceUnreadableError, WriteDeniedError
 from lamella.files import read_regular_file, replace_file, write_new_file
-from lamella.ports import NoteChange, SecretScanner
+from lamella.ports import FileChange, SecretScanner
 from lamella.sources.obsidian import IGNORE_FILE, read_ignore_rules
 from lamella.vault_writer import BackupFolder, NoteChangeRecord, render_diff
 
@@ -45,7 +45,7 @@ _NOT_FOUND = "there is no such file in the repository"
 _REFUSAL_HINT = "Nothing was written. Ask again, or make the change by hand."
 
 
-class NamedFile(NamedTuple):
+class MentionedFile(NamedTuple):
     """A file of the repository that a text names, or lines of it.
 
     ``lines`` is None for the whole file. ``reason`` says why the file is not read; ``text`` is then empty.
@@ -80,7 +80,7 @@ class RepositoryEditor:
 
     def read_named_files(
         self, text: str, *, budget: int, count_tokens: Callable[[str], int], skip: Sequence[str] = ()
-    ) -> list[NamedFile]:
+    ) -> list[MentionedFile]:
         """Return the files that a text names, within a token budget, those of a traceback's last frames first.
 
         A file that is too long is shown around the lines that the text names. Files that may not be read are returned
@@ -91,7 +91,7 @@ class RepositoryEditor:
             path = self._find(name)
             if path is not None and path not in skip:
                 found.setdefault(path, []).extend(() if line is None else (line,))
-        files: list[NamedFile] = []
+        files: list[MentionedFile] = []
         for path, lines in found.items():
             named = self._read_named(path, lines, budget=budget, count_tokens=count_tokens)
             budget -= count_tokens(named.text) if named.text else 0
@@ -100,22 +100,22 @@ class RepositoryEditor:
 
     def _read_named(
         self, path: str, lines: Sequence[int], *, budget: int, count_tokens: Callable[[str], int]
-    ) -> NamedFile:
+    ) -> MentionedFile:
         try:
             text = self._read_text(path)[1]
         except LamellaError as error:
-            return NamedFile(path, reason=error.message.removeprefix(f"{path} is not read: ").rstrip("."))
+            return MentionedFile(path, reason=error.message.removeprefix(f"{path} is not read: ").rstrip("."))
         tokens = count_tokens(text)
         if tokens <= budget:
-            return NamedFile(path, text)
+            return MentionedFile(path, text)
         if lines:
             whole = text.split("\n")
             middle = min(lines[0], len(whole))
             first, last = max(1, middle - _LINES_AROUND), min(len(whole), middle + _LINES_AROUND)
             part = "\n".join(whole[first - 1 : last]) + "\n"
             if count_tokens(part) <= budget:
-                return NamedFile(path, part, (first, last))
-        return NamedFile(path, reason=f"it has {tokens:,} tokens, and {budget:,} are left for files")
+                return MentionedFile(path, part, (first, last))
+        return MentionedFile(path, reason=f"it has {tokens:,} tokens, and {budget:,} are left for files")
 
     def _find(self, name: str) -> str | None:
         """Return the path of the file that a name means, or None if it means none.
@@ -170,7 +170,7 @@ class RepositoryEditor:
         except (OSError, SourceTooLargeError) as error:
             reason = getattr(error, "strerror", None) or f"it has more than {MAX_FILE_BYTES:,} bytes"
             raise SourceUnreadableError(f"{path} is not read: {reason}.", hint=_REFUSAL_HINT) from error
-        text, fault = check_file_content(data, anchors=self._secrets.anchors, find_secrets=self._secrets.find_secrets)
+        text, fault = decode_code_file(data, anchors=self._secrets.anchors, find_secrets=self._secrets.find_secrets)
         if fault is not None:
             raise SourceUnreadableError(f"{path} is not read: {fault}.", hint=_REFUSAL_HINT)
         return data.decode(), text.replace("\r\n", "\n")
@@ -203,7 +203,7 @@ class RepositoryEditor:
 
     # Changing.
 
-    def plan_changes(self, answer: str) -> list[NoteChange]:
+    def plan_changes(self, answer: str) -> list[FileChange]:
         """Return the changes that an answer offers, one for each file; empty if it offers none.
 
         Raises ``WriteDeniedError`` if one of them does not apply exactly or is not allowed. Then none is written.
@@ -213,7 +213,7 @@ class RepositoryEditor:
             by_path.setdefault(self._locate_edit(edit), []).append(edit)
         return [self._plan_change(path, edits) for path, edits in by_path.items()]
 
-    def write(self, changes: Sequence[NoteChange]) -> None:
+    def write(self, changes: Sequence[FileChange]) -> None:
         """Write planned changes after saving a backup of each file.
 
         Raises ``WriteDeniedError`` if a file was changed meanwhile. If a file cannot be written, the files written
@@ -233,7 +233,7 @@ class RepositoryEditor:
                 after=hash_bytes(encode_text(change.after)),
             )
             saved.append((self._backups.save_backup(record, before), record))
-        written: list[NoteChange] = []
+        written: list[FileChange] = []
         try:
             for change in changes:
                 self._write_file(change.path, encode_text(change.after), is_new=change.before is None)
@@ -313,12 +313,12 @@ class RepositoryEditor:
         is_below = not _is_file_or_link(self.root / path) and _is_file_or_link(self.root / below)
         return (below if is_below else path).as_posix()
 
-    def _plan_change(self, path: str, edits: Sequence[CodeEdit]) -> NoteChange:
+    def _plan_change(self, path: str, edits: Sequence[CodeEdit]) -> FileChange:
         before = self._load_current(path, creates_file=all(edit.creates_file for edit in edits))
         after = apply_code_edits(before, edits, path=path)
         if len(encode_text(after)) > MAX_FILE_BYTES:
             raise WriteDeniedError(f"{path} would have more than {MAX_FILE_BYTES:,} bytes.", hint=_REFUSAL_HINT)
-        return NoteChange(path=path, before=before, after=after, diff=render_diff(path, before, after))
+        return FileChange(path=path, before=before, after=after, diff=render_diff(path, before, after))
 
     def _load_current(self, path: str, *, creates_file: bool) -> str | None:
         """Return the current text of a file, or None for a file that may be created."""
@@ -359,7 +359,7 @@ class RepositoryEditor:
         else:
             replace_file(target, data)
 
-    def _put_back(self, change: NoteChange) -> None:
+    def _put_back(self, change: FileChange) -> None:
         target = self.root / change.path
         if change.before is None:
             target.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """Select code for a question within a budget, and render the selection.
 
-``select_folder`` selects from a folder on disk with a persistent index, and ``select_from_texts`` from files given
+``select_from_folder`` selects from a folder on disk with a persistent index, and ``select_from_texts`` from files given
 with their contents. ``BudgetFitter`` decides which ranked files appear in full, as skeletons or by name. Whole files
 come first, up to a share of the budget, then skeletons, then names; budget that is left over turns the first skeletons
 into whole files. Finally the rendered result is counted, and files are removed from its end until it fits.
@@ -15,13 +15,13 @@ from typing import NamedTuple, Protocol
 
 from lamella.codebase.index import (
     CODE_TABLES,
+    CodeIndexRefresher,
     CodeRanker,
-    CodeRefresher,
     CodeTables,
     InMemoryTables,
     ProgressCallback,
     RankedFile,
-    refresh_history,
+    refresh_commit_tables,
 )
 from lamella.codebase.repository import (
     CodeFiles,
@@ -30,9 +30,9 @@ from lamella.codebase.repository import (
     FolderFiles,
     InlineFiles,
     IsHidden,
-    check_file_content,
+    decode_code_file,
     hash_content,
-    read_code_bytes,
+    try_read_code_bytes,
 )
 from lamella.codebase.skeletons import PARSER_MISSING_HINT, SKELETON_VERSION, build_skeleton, focus_skeleton
 from lamella.core.artifacts.blocks import render_block
@@ -53,17 +53,17 @@ def code_path(root: str, path: str) -> str:
     return (PurePosixPath(root or ".") / path).as_posix()
 
 
-def make_overview(root: str, *, question: str, text: str, policy: AttachmentPolicy | None = None) -> Artifact:
+def make_overview_artifact(root: str, *, question: str, text: str, policy: AttachmentPolicy | None = None) -> Artifact:
     """Return the overview artifact of a selection. Detaching it detaches all files of the selection."""
     source = ArtifactSource(path=root or ".", query=question, via=selection_provenance(root))
     return make_artifact(ArtifactKind.CODEBASE, text=text, source=source, policy=policy)
 
 
 def make_code_artifact(
-    root: str, path: str, *, text: str, policy: AttachmentPolicy | None = None, read: bool = False
+    root: str, path: str, *, text: str, policy: AttachmentPolicy | None = None, is_rereadable: bool = False
 ) -> Artifact:
     """Return the artifact of one file of a selection, in full."""
-    source = ArtifactSource(path=code_path(root, path), via=selection_provenance(root), is_rereadable=read)
+    source = ArtifactSource(path=code_path(root, path), via=selection_provenance(root), is_rereadable=is_rereadable)
     return make_artifact(ArtifactKind.CODE, text=text, source=source, policy=policy)
 
 
@@ -72,14 +72,17 @@ def selection_provenance(root: str) -> str:
     return f"{ArtifactKind.CODEBASE}:{root or '.'}"
 
 
-def make_artifacts(
+def make_selection_artifacts(
     selection: CodeSelection, *, policy: AttachmentPolicy | None = None, read: bool = False
 ) -> list[Artifact]:
     """Return all artifacts of a selection: its overview, then its files in full."""
     root = selection.root
-    overview = make_overview(root, question=selection.question, text=selection.overview, policy=policy)
+    overview = make_overview_artifact(root, question=selection.question, text=selection.overview, policy=policy)
     full = (one for one in selection.files if one.form is CodeForm.FULL)
-    return [overview, *(make_code_artifact(root, one.path, text=one.text, policy=policy, read=read) for one in full)]
+    return [
+        overview,
+        *(make_code_artifact(root, one.path, text=one.text, policy=policy, is_rereadable=read) for one in full),
+    ]
 
 
 def render_file(root: str, path: str, text: str) -> str:
@@ -90,7 +93,7 @@ def render_file(root: str, path: str, text: str) -> str:
 def render_selection(root: str, question: str, files: Sequence[CodeFile], *, total_files: int) -> tuple[str, str]:
     """Return the overview of a selection from ``total_files`` files, and the whole selection as prompt text."""
     overview = render_overview(root, question, files, total_files=total_files)
-    blocks = [render_block(make_overview(root, question=question, text=overview))]
+    blocks = [render_block(make_overview_artifact(root, question=question, text=overview))]
     blocks += [render_file(root, one.path, one.text) for one in files if one.form is CodeForm.FULL]
     return overview, "".join(blocks)
 
@@ -155,14 +158,14 @@ _SCORE_DIGITS = 4
 _MAX_MISSES = 25
 
 
-class RenderedFile(NamedTuple):
+class CodeViews(NamedTuple):
     """The forms in which a file can be shown: its text, and a function that builds its skeleton."""
 
     text: str
     skeleton: Callable[[], str]
 
 
-LoadCodeViews = Callable[[str], RenderedFile | None]
+LoadCodeViews = Callable[[str], CodeViews | None]
 
 
 class BudgetFitter:
@@ -184,7 +187,7 @@ class BudgetFitter:
     ) -> None:
         self._root, self._parent, self._question = root, parent, question
         self._budget, self._count_tokens, self._load_code_views = budget, count_tokens, load_views
-        self._views: dict[str, RenderedFile | None] = {}
+        self._views: dict[str, CodeViews | None] = {}
         self._token_counts: dict[tuple[str, CodeForm], int] = {}
 
     def fit(self, ranked: Sequence[RankedFile], *, total_files: int) -> tuple[list[CodeFile], str, str, int]:
@@ -205,7 +208,7 @@ class BudgetFitter:
         best = ranked[0].score if ranked else 0.0
         close = [one for one in ranked if one.score >= _MIN_FULL_SCORE_SHARE * best]
         # Files that the question names may use the budget of all others. Files that merely match may not.
-        named = [one for one in ranked if "named" in one.parts]
+        named = [one for one in ranked if "named" in one.score_parts]
         spent = int(available_tokens * _SHOWN_CODE_SHARE) - self._add_files(
             named, CodeForm.FULL, chosen, available_tokens=int(available_tokens * _SHOWN_CODE_SHARE)
         )
@@ -285,7 +288,7 @@ class BudgetFitter:
         if shown is not None and form is CodeForm.SKELETON:
             text = self._shorten_skeleton(shown)
         weight = self._count_file_tokens(one.path, form) or 0
-        parts = {name: round(value, _SCORE_DIGITS) for name, value in one.parts.items()}
+        parts = {name: round(value, _SCORE_DIGITS) for name, value in one.score_parts.items()}
         score = round(one.score, _SCORE_DIGITS)
         return CodeFile(path=one.path, form=form, text=text, tokens=weight, score=score, score_parts=parts)
 
@@ -315,12 +318,12 @@ class BudgetFitter:
     def _path_to_count(self, path: str) -> str:
         return path.replace("\\", "/").removeprefix(self._parent) if self._parent else path
 
-    def _shorten_skeleton(self, shown: RenderedFile) -> str:
+    def _shorten_skeleton(self, shown: CodeViews) -> str:
         return focus_skeleton(
             shown.skeleton(), self._question, max_chars=int(self._budget * _SKELETON_BUDGET_SHARE * _CHARS_PER_TOKEN)
         )
 
-    def _load_rendered_file(self, path: str) -> RenderedFile | None:
+    def _load_rendered_file(self, path: str) -> CodeViews | None:
         if path not in self._views:
             self._views[path] = self._load_code_views(path)
         return self._views[path]
@@ -358,7 +361,7 @@ class CodeSelector:
         self,
         question: str,
         *,
-        root: str,
+        root_label: str,
         budget: int,
         count_tokens: Callable[[str], int],
         touched: Collection[str] = (),
@@ -368,18 +371,18 @@ class CodeSelector:
 
         ``root`` is the display name of the folder. ``touched`` are paths that the conversation has used already.
         """
-        refresher = CodeRefresher(
+        refresher = CodeIndexRefresher(
             self._tables, self._files, anchors=self._secrets.anchors, find_secrets=self._secrets.find_secrets
         )
         listing = refresher.refresh(report=report)
         if isinstance(self._files, FolderFiles):
-            refresh_history(self._tables, self._files.git)
+            refresh_commit_tables(self._tables, self._files.git)
         if not listing.states:
-            raise _no_files_error(root, listing)
-        ranked = CodeRanker(self._tables).rank(question, candidates=listing.states.keys(), touched=touched)
+            raise _no_files_error(root_label, listing)
+        ranked = CodeRanker(self._tables).rank(question, candidates=listing.states.keys(), recent_paths=touched)
         self._lacked_parser = False
         fit = BudgetFitter(
-            root,
+            root_label,
             question,
             budget=budget,
             count_tokens=count_tokens,
@@ -395,7 +398,7 @@ class CodeSelector:
             *self._poor_selection_warnings(files, budget),
         )
         return CodeSelection(
-            root=root,
+            root=root_label,
             question=question,
             budget=budget,
             tokens=tokens,
@@ -417,13 +420,13 @@ class CodeSelector:
                 " Give a larger budget."
             )
 
-    def _load_rendered_file(self, path: str) -> RenderedFile | None:
-        data, fault = read_code_bytes(self._files, path)
+    def _load_rendered_file(self, path: str) -> CodeViews | None:
+        data, fault = try_read_code_bytes(self._files, path)
         if fault is not None:
             return None
         # The file may have changed since it was indexed, so its content is checked again before it is shown.
-        text, fault = check_file_content(data, anchors=self._secrets.anchors, find_secrets=self._secrets.find_secrets)
-        return None if fault is not None else RenderedFile(text, lambda: self._get_skeleton(path, data, text))
+        text, fault = decode_code_file(data, anchors=self._secrets.anchors, find_secrets=self._secrets.find_secrets)
+        return None if fault is not None else CodeViews(text, lambda: self._get_skeleton(path, data, text))
 
     def _get_skeleton(self, path: str, data: bytes, text: str) -> str:
         """Return the skeleton of a text, from the index if it is there."""
@@ -440,7 +443,7 @@ class CodeSelector:
         return skeleton
 
 
-def select_folder(
+def select_from_folder(
     folder: Path,
     question: str,
     *,
@@ -461,7 +464,7 @@ def select_folder(
 
         def select() -> CodeSelection:
             return selector.select(
-                question, root=root, budget=budget, count_tokens=count_tokens, touched=touched, report=report
+                question, root_label=root, budget=budget, count_tokens=count_tokens, touched=touched, report=report
             )
 
         try:
@@ -469,7 +472,7 @@ def select_folder(
         except sqlite3.DatabaseError as error:
             if not is_damage_error(error):
                 raise
-            kept.rebuild(f"it was damaged ({error})", damaged=True)
+            kept.reset(f"it was damaged ({error})", damaged=True)
             return select()
     finally:
         kept.close()
@@ -488,7 +491,7 @@ def select_from_texts(
     tables = InMemoryTables()
     try:
         selector = CodeSelector(tables, InlineFiles(texts), secrets=secrets)
-        return selector.select(question, root="", budget=budget, count_tokens=count_tokens, touched=touched)
+        return selector.select(question, root_label="", budget=budget, count_tokens=count_tokens, touched=touched)
     finally:
         tables.close()
 

@@ -21,7 +21,7 @@ from lamella.ports import (
     SecretScanner,
     SourceReaders,
     Summarizer,
-    TokenCounter,
+    TokenizerRegistry,
     WireFormatRegistry,
 )
 
@@ -29,7 +29,7 @@ from lamella.ports import (
 class Adapters(Struct, frozen=True, kw_only=True):
     """The adapters that a conversation uses."""
 
-    counter: TokenCounter
+    counter: TokenizerRegistry
     prices: PriceTable
     profiles: CacheProfileRegistry
     open_sources: OpenSources = SourceReaders
@@ -48,18 +48,18 @@ class Adapters(Struct, frozen=True, kw_only=True):
     # Whether a question is sent with matching passages that are no longer in the prompt.
     recall_hints: bool = False
 
-    def get_workflow(self, name: str) -> WorkflowSpec:
+    def get_workflow(self, name_or_path: str) -> WorkflowSpec:
         """Return a workflow by its name or the path of its file.
 
         Raises ``InvalidOperationError`` if workflows are not available here.
         """
         if self.load_workflow is None:
             raise InvalidOperationError("No workflow is known here.", hint="Work in a conversation that knows some.")
-        return self.load_workflow(name)
+        return self.load_workflow(name_or_path)
 
     def get_pricing(self, model: str | None) -> Pricing:
         """Return the cache profile and prices of a model; without a model the pricing has no price function."""
-        profile = self.profiles.get_profile(model)
+        profile = self.profiles.get_cache_profile(model)
         return Pricing(profile=profile, price=partial(self.prices.price, model)) if model else Pricing(profile=profile)
 
     def get_summary_fetcher(self) -> SummaryFetcher | None:
@@ -81,7 +81,7 @@ class LastSentTurn(Struct, frozen=True, kw_only=True):
     """Known facts about the turn that was sent last.
 
     ``asked_at`` is the time of the last question of the branch, ``sent_at`` that of the last request on any branch.
-    ``response_id`` is the provider's id of its reply. ``pause_seconds`` is the number of seconds between the turn
+    ``response_id`` is the provider's id of its reply. ``seconds_since_previous_turn`` is the number of seconds between the turn
     before and this one, if this one still awaits its reply. ``keep_alive_times`` are the times at which it was sent
     again only to keep its cache entry.
     """
@@ -89,7 +89,7 @@ class LastSentTurn(Struct, frozen=True, kw_only=True):
     asked_at: datetime | None = None
     sent_at: datetime | None = None
     response_id: str | None = None
-    pause_seconds: float | None = None
+    seconds_since_previous_turn: float | None = None
     fingerprint: RequestFingerprint | None = None
     keep_alive_times: tuple[datetime, ...] = ()
 
@@ -97,9 +97,9 @@ class LastSentTurn(Struct, frozen=True, kw_only=True):
 class AbandonedTurn(Struct, frozen=True, kw_only=True):
     """A turn that was followed by another one before it was answered.
 
-    ``id`` is the id of its question. ``skipped_outputs`` are placeholder outputs for the tool calls that were never
+    ``id`` is the id of its question. ``placeholder_outputs`` are placeholder outputs for the tool calls that were never
     run.
     """
 
     id: str
-    skipped_outputs: tuple[ToolOutput, ...] = ()
+    placeholder_outputs: tuple[ToolOutput, ...] = ()

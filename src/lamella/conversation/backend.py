@@ -74,8 +74,8 @@ class Backend(Struct, frozen=True, kw_only=True):
     shared_prefixes: SharedPrefixes | None = None
     # Whether a change without a given time happens now. Otherwise its time stays unknown, so that a conversation in
     # memory builds the same requests on any day.
-    dates_changes: bool = True
+    timestamps_changes: bool = True
 
-    def now(self) -> datetime | None:
+    def default_change_time(self) -> datetime | None:
         """Return the time of a change for which none was given; None if it stays unknown."""
-        return self.clock.now() if self.dates_changes else None
+        return self.clock.now() if self.timestamps_changes else None

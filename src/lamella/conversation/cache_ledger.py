@@ -18,18 +18,18 @@ from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnLedger
 from lamella.core.budget import TokenBudget, count_request_tokens, count_tools_tokens
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.layout.costs import ADVANCE_PLANNERS, allows_system_change
-from lamella.core.layout.layouts import plan_restored_outlines
+from lamella.core.layout.layouts import plan_restored_texts
 from lamella.core.layout.shared_prefix import shared_prefix_key, with_shared_prefix
 from lamella.core.ledger.cache_profile import NO_COMMON_PREFIX, CacheRequest, CacheSimulation
 from lamella.core.ledger.entry import (
     CacheLedger,
     LedgerEntry,
     Pricing,
-    list_breakpoints,
+    add_predicted_turn,
+    find_breakpoint_candidates,
+    make_answer_call,
     make_auxiliary_call,
     make_prefix_report,
-    record_call,
-    record_turn,
     to_cache_request,
     with_compared_caches,
 )
@@ -44,7 +44,7 @@ from lamella.core.log.turn import (
     Turn,
 )
 from lamella.core.messages import ModelRequest
-from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt, with_settings
+from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt, with_turn_overrides
 from lamella.core.prompt.envelope import Envelope, hash_request, make_envelope, make_fingerprint
 from lamella.core.prompt.layers.model import LAYER_ORDER, build_system_layer
 from lamella.core.prompt.prefix_change import is_prefix_of
@@ -139,7 +139,7 @@ def describe_turn(
 def sum_used_tokens(calls: Iterable[ModelCall]) -> int | None:
     """Return the input and output tokens of calls as reported by the provider, or None if not reported."""
     usages = [call.usage for call in calls]
-    known = [one.prompt + (one.output or 0) for one in usages if one.prompt is not None]
+    known = [one.prompt_tokens + (one.output or 0) for one in usages if one.prompt_tokens is not None]
     return sum(known) if known else None
 
 
@@ -246,7 +246,7 @@ class UsageTracker:
             ledger = replace(ledger, simulated_cache=cache)
         self._cache_ledger = ledger
 
-    def mark_history_rewritten(
+    def with_history_rewrite(
         self, turn: Turn, rewritten: HistoryRewrite, *, state: PromptState, plan_layout: LayoutPlanner
     ) -> Turn:
         """Return the turn marked as following an edited history, or as unchanged if that history was sent last.
@@ -269,7 +269,7 @@ class UsageTracker:
         )
         return replace(marked, prefix_unchanged=True) if stays else marked
 
-    def resume_after_request(
+    def restore_last_request(
         self,
         last_prompt: Prompt | None,
         sent: LastSentTurn,
@@ -289,7 +289,7 @@ class UsageTracker:
         self._asked_at, self._last_response_id, self._pause_seconds = (
             sent.asked_at,
             sent.response_id,
-            sent.pause_seconds,
+            sent.seconds_since_previous_turn,
         )
         if last_prompt is None:
             return
@@ -319,12 +319,12 @@ class UsageTracker:
         prompt = envelope.prompt
         if self._keeps_ledger:
             pricing = self.get_pricing(prompt.model)
-            entry, ledger = record_turn(self._cache_ledger, envelope, pricing=pricing, at=at)
+            entry, ledger = add_predicted_turn(self._cache_ledger, envelope, pricing=pricing, at=at)
             is_known = entry.prefix.prefix_change.cause in _CAUSES_SERVED_BY_LAST and not prompt.attached
             if self._list_sent is None or is_known:
                 return entry, ledger
             self._load_sent_requests()
-            return record_turn(self._cache_ledger, envelope, pricing=pricing, at=at)
+            return add_predicted_turn(self._cache_ledger, envelope, pricing=pricing, at=at)
         entry = LedgerEntry(prefix=make_prefix_report(self._cache_ledger.last_prompt, prompt))
         return entry, replace(self._cache_ledger, last_prompt=prompt, last_request=to_cache_request(prompt, at=at))
 
@@ -333,7 +333,7 @@ class UsageTracker:
         list_sent, self._list_sent = self._list_sent, None
         known, ledger = self._cache_ledger, CacheLedger()
         for envelope, at in () if list_sent is None else list_sent():
-            _, ledger = record_turn(ledger, envelope, pricing=self.get_pricing(envelope.prompt.model), at=at)
+            _, ledger = add_predicted_turn(ledger, envelope, pricing=self.get_pricing(envelope.prompt.model), at=at)
         if ledger.last_prompt is None or known.last_prompt is None:
             return
         if ledger.last_prompt.messages != known.last_prompt.messages:
@@ -359,7 +359,7 @@ class UsageTracker:
         Artifacts that must be readable again, although an earlier turn removed their text, are attached to the turn.
         """
         if turn.turn_settings.layout.folds_each_turn:
-            restored = plan_restored_outlines(state, turn)
+            restored = plan_restored_texts(state, turn)
             return turn if restored is None else replace(turn, layout_plan=restored)
         plan_ahead = ADVANCE_PLANNERS.get(turn.turn_settings.layout)
         if plan_ahead is None:
@@ -387,7 +387,7 @@ class UsageTracker:
         profile = self.get_pricing(turn.model or state.model).profile
         if self._shared_prefixes is None or at is None or not profile.marks or profile.longer is None:
             return layout_plan
-        now = with_settings(state, turn)
+        now = with_turn_overrides(state, turn)
         layer, count = build_system_layer(now.system, count=settings.tokenizer.count), settings.tokenizer.count
         if layer.tokens + count_tools_tokens(now.tools, count) < profile.minimum:
             return layout_plan
@@ -473,7 +473,7 @@ class UsageTracker:
             turn_ledger=TurnLedger(entry=entry, envelope=envelope),
             compaction=receipt,
             previous_response_id=self._last_response_id,
-            pause_seconds=self._pause_seconds,
+            seconds_since_previous_turn=self._pause_seconds,
             build_sdk_request=self._adapters.wire_formats.build_request if self._adapters.wire_formats else None,
         )
         self._turn_ledger = turn.turn_ledger
@@ -489,7 +489,7 @@ class UsageTracker:
         ahead.start_turn(ledger, at=at)
         return ahead.build_turn(envelope, entry, number=number, receipt=receipt)
 
-    def build_model_call(
+    def build_call_record(
         self,
         prompt: Prompt,
         answer: ModelAnswer,
@@ -501,7 +501,7 @@ class UsageTracker:
         """Return the model call that gave an answer; ``previous_prompt`` is the request before its own."""
         page = self._turn_ledger
         envelope = page.envelope if page is not None else make_envelope(prompt, budget)
-        return record_call(
+        return make_answer_call(
             page.entry if page is not None else LedgerEntry(prefix=make_prefix_report(previous_prompt, prompt)),
             prompt,
             answer.reply,
@@ -516,7 +516,7 @@ class UsageTracker:
             request=hash_request(envelope),
         )
 
-    def build_auxiliary_call(
+    def build_auxiliary_call_record(
         self, request: ModelRequest, answer: ModelAnswer, *, purpose: str, at: datetime | None
     ) -> ModelCall:
         """Return the record of an auxiliary call. The ledger stays as it is: turns are compared only with turns."""
@@ -530,7 +530,7 @@ class UsageTracker:
             at=at,
             effort=request.effort or ReasoningEffort.DEFAULT.value,
             has_images=any(one.images for one in counted),
-            breakpoints=list_breakpoints(
+            breakpoints=find_breakpoint_candidates(
                 counted,
                 request.tools,
                 stable_messages=request.effective_cache_boundaries.stable_messages,

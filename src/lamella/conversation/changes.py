@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.kinds import EventKind, EventRecord
-from lamella.core.log.events.message import EditEvent, MessageEvent
+from lamella.core.log.events.message import EditEvent, QuestionEvent
 from lamella.core.log.turn import ReplyEvent
 from lamella.core.log.turn_records import DECODING_ERRORS
 from lamella.errors import ConversationErasedError, StoreCorruptedError
-from lamella.ports import ConversationSummary, Store
+from lamella.ports import ConversationListItem, Store
 
 # After a longer gap, such as an import, single turns are not reported.
 _MAX_READ_EVENTS = 64
@@ -35,9 +35,9 @@ class ConversationChange(Struct, frozen=True, kw_only=True):
     """A change of a conversation; ``message`` is the question of a turn, and ``reply`` its answer."""
 
     kind: ChangeKind
-    conversation: ConversationSummary
-    message: str | None = None
-    reply: str | None = None
+    conversation: ConversationListItem
+    message_id: str | None = None
+    reply_id: str | None = None
 
 
 class ChangeFeed:
@@ -45,7 +45,7 @@ class ChangeFeed:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[str, ConversationSummary] | None = None
+        self._known: dict[str, ConversationListItem] | None = None
 
     def poll(self) -> list[ConversationChange]:
         """Return the changes since the last call, in the order of the conversations' last changes."""
@@ -57,13 +57,13 @@ class ChangeFeed:
         changed = [one for one in reversed(listed.values()) if before.get(one.conversation) != one]
         return [change for one in changed for change in self._list_changes(before.get(one.conversation), one)]
 
-    def _list_changes(self, before: ConversationSummary | None, now: ConversationSummary) -> list[ConversationChange]:
-        if now.erased is not None:
+    def _list_changes(self, before: ConversationListItem | None, now: ConversationListItem) -> list[ConversationChange]:
+        if now.erased_at is not None:
             return [] if before is None else [ConversationChange(kind=ChangeKind.ERASED, conversation=now)]
         kind = ChangeKind.CREATED if before is None else ChangeKind.CHANGED
-        known = 0 if before is None else before.version
+        known = 0 if before is None else before.event_count
         records: Sequence[EventRecord] = ()
-        if now.version - known <= _MAX_READ_EVENTS:
+        if now.event_count - known <= _MAX_READ_EVENTS:
             try:
                 records = self._store.load(now.conversation, after=known)
             except (ConversationErasedError, StoreCorruptedError):
@@ -72,7 +72,7 @@ class ChangeFeed:
         return [ConversationChange(kind=kind, conversation=now), *_describe_events(now, records)]
 
 
-def _describe_events(listed: ConversationSummary, records: Sequence[EventRecord]) -> list[ConversationChange]:
+def _describe_events(listed: ConversationListItem, records: Sequence[EventRecord]) -> list[ConversationChange]:
     """Return the turns that began or ended with these events, and whether attachments changed."""
     found: list[ConversationChange] = []
     for record in records:
@@ -86,9 +86,9 @@ def _describe_events(listed: ConversationSummary, records: Sequence[EventRecord]
             if isinstance(event, ReplyEvent):
                 found.append(
                     ConversationChange(
-                        kind=ChangeKind.TURN_ENDED, conversation=listed, message=event.parent, reply=event.id
+                        kind=ChangeKind.TURN_ENDED, conversation=listed, message_id=event.parent, reply_id=event.id
                     )
                 )
-            elif isinstance(event, MessageEvent | EditEvent):
-                found.append(ConversationChange(kind=ChangeKind.TURN_BEGUN, conversation=listed, message=event.id))
+            elif isinstance(event, QuestionEvent | EditEvent):
+                found.append(ConversationChange(kind=ChangeKind.TURN_BEGUN, conversation=listed, message_id=event.id))
     return found

@@ -15,13 +15,13 @@ from lamella.conversation.token_counts import (
     CountedTexts,
     CountEntry,
     are_counts_intact,
+    build_count_entries,
+    decode_count_entries,
     join_counts,
-    list_counts,
-    list_text_counts,
-    split_counts,
+    split_counts_by_tokenizer,
 )
 from lamella.core.log.events.kinds import EventKind, EventRecord
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.snapshots import (
     Snapshot,
     SnapshotKey,
@@ -105,7 +105,9 @@ class CheckpointPartReader:
     def _load_stored_parts(self) -> dict[int, bytes]:
         try:
             return dict(
-                self._store.read_checkpoints(self._conversation_key, _version_and_separate_data, separate_only=True)
+                self._store.read_checkpoints(
+                    self._conversation_key, _version_and_separate_data, with_separate_data=True
+                )
             )
         except StoreCorruptedError:
             return {}
@@ -126,7 +128,7 @@ class CheckpointPartReader:
 
     def _iter_derived_parts(self) -> Iterator[tuple[SnapshotKey, PackedMessages]]:
         """Derive the parts of all snapshots that were read: a caller that needs one mostly needs the others too."""
-        log, records = EventLog(self._conversation_key), self._store.load(self._conversation_key)
+        log, records = FoldedLog(self._conversation_key), self._store.load(self._conversation_key)
         for place in sorted(self._positions, key=lambda one: one[-1]):
             _, after, version = place
             log.extend(records[log.version : version])
@@ -207,7 +209,7 @@ class OldCheckpoints:
         """Return the hashes of all blocks in these checkpoints."""
         return {name for one in self._sizes_by_version.values() for name in one.block_sizes}
 
-    def shrink(self, branch: BranchCheckpoint) -> tuple[Checkpoint, ...]:
+    def build_shrunk_checkpoints(self, branch: BranchCheckpoint) -> tuple[Checkpoint, ...]:
         """Return the checkpoints that must be written again in a smaller form.
 
         This is the newest of them. If unused data exceeds its allowed share, it is all of them. After a compaction
@@ -242,7 +244,7 @@ class OldCheckpoints:
 
     def _load_by_version(self) -> dict[int, Checkpoint]:
         try:
-            stored = self._store.read_checkpoints(self._conversation_key, lambda one: one, separate_only=True)
+            stored = self._store.read_checkpoints(self._conversation_key, lambda one: one, with_separate_data=True)
         except StoreCorruptedError:
             return {}
         return {one.version: one for one in stored if one.version in self._sizes_by_version}
@@ -332,9 +334,9 @@ class RestoredEventLog(Struct, frozen=True, kw_only=True):
     ``message_counts`` has the counts of messages by tokenizer. ``state`` is the encoded state of the active branch.
     """
 
-    log: EventLog
-    message_counts: Mapping[int, Sequence[CountedTexts]]
-    other_counts: bytes
+    log: FoldedLog
+    message_token_counts: Mapping[int, Sequence[CountedTexts]]
+    encoded_other_token_counts: bytes
     state: bytes
 
 
@@ -377,7 +379,7 @@ class Checkpoints:
         self._reset()
         stored = self._load_stored()
         readable = [snapshot for _, _, snapshot in stored if snapshot is not None]
-        log, snapshots = restore_log(readable, EventLog(self._conversation_key))
+        log, snapshots = restore_log(readable, FoldedLog(self._conversation_key))
         used = {snapshot.version for snapshot in snapshots}
         self._obsolete_versions = tuple(version for version, _, _ in stored if version not in used)
         self._snapshot_start = self._saved_version = self._checked_version = log.version
@@ -393,7 +395,10 @@ class Checkpoints:
         counts = b"".join(snapshot.text_token_counts for snapshot in snapshots)
         state = snapshots[-1].encoded_state if snapshots else b""
         return RestoredEventLog(
-            log=log, message_counts=_counts_by_tokenizer(snapshots), other_counts=counts, state=state
+            log=log,
+            message_token_counts=_counts_by_tokenizer(snapshots),
+            encoded_other_token_counts=counts,
+            state=state,
         )
 
     def _load_stored(self) -> Sequence[tuple[int, int, Snapshot | None]]:
@@ -408,7 +413,7 @@ class Checkpoints:
         except StoreCorruptedError:
             return ()
 
-    def add_records(self, records: Iterable[EventRecord]) -> None:
+    def collect_token_counts(self, records: Iterable[EventRecord]) -> None:
         """Add new events: collect their token counts, and discard everything after an erasure."""
         for record in records:
             if record.kind is EventKind.ERASURE:
@@ -417,7 +422,7 @@ class Checkpoints:
             elif record.counts and are_counts_intact(record.counts):
                 self._counts.append(record.counts)
 
-    def save(self, log: EventLog, encode_checkpoint: Callable[[], BranchCheckpoint]) -> None:
+    def save_if_due(self, log: FoldedLog, encode_checkpoint: Callable[[], BranchCheckpoint]) -> None:
         """Save a snapshot of the log if enough events came since the last one; all events must be written.
 
         ``encode_checkpoint`` encodes the state of the active branch. It is called only if a snapshot is due.
@@ -444,7 +449,7 @@ class Checkpoints:
             self._snapshot_start, self._counts, self._growing_snapshot = log.version, [], None
             self._old_checkpoints.add(snapshot, len(data), is_full=True)
 
-    def _build_snapshot(self, log: EventLog, branch: BranchCheckpoint) -> Snapshot:
+    def _build_snapshot(self, log: FoldedLog, branch: BranchCheckpoint) -> Snapshot:
         """Build the growing snapshot."""
         snapshot = make_snapshot(log, after=self._snapshot_start)
         if self._growing_snapshot is not None:
@@ -452,7 +457,7 @@ class Checkpoints:
             self._counts.insert(
                 0, join_counts(last.message_token_counts, list_texts(last.nodes), last.text_token_counts)
             )
-        tokens, counts = split_counts(b"".join(self._counts), list_texts(snapshot.nodes))
+        tokens, counts = split_counts_by_tokenizer(b"".join(self._counts), list_texts(snapshot.nodes))
         blocks = _choose_blocks(branch.blocks, self._old_checkpoints.list_block_hashes())
         return replace(
             snapshot, message_token_counts=tokens, text_token_counts=counts, encoded_state=branch.state, blocks=blocks
@@ -461,7 +466,9 @@ class Checkpoints:
     def _store_snapshot(self, data: bytes, version: int, branch: BranchCheckpoint) -> bool:
         """Save the growing snapshot over its earlier version; return whether the store accepted it."""
         replaced = (self._saved_version,) if self._saved_version > self._snapshot_start else ()
-        checkpoint = Checkpoint(version=version, data=data, earlier=self._old_checkpoints.shrink(branch))
+        checkpoint = Checkpoint(
+            version=version, data=data, earlier=self._old_checkpoints.build_shrunk_checkpoints(branch)
+        )
         is_saved = self._store.save_checkpoint(
             self._conversation_key, checkpoint, replaced_versions=(*self._obsolete_versions, *replaced)
         )
@@ -499,7 +506,7 @@ def iter_damaged_checkpoints(
     conversation_key: str, records: Sequence[EventRecord], checkpoints: Iterable[Checkpoint]
 ) -> Iterator[StoreProblem]:
     """Yield a problem for each checkpoint that differs from what its events fold to."""
-    log = EventLog(conversation_key)
+    log = FoldedLog(conversation_key)
     counted: set[CountEntry] = set()
     whole = True
     for checkpoint in checkpoints:
@@ -508,7 +515,7 @@ def iter_damaged_checkpoints(
             return
         new = records[log.version : checkpoint.version]
         log.extend(new)
-        counted |= list_counts(record.counts for record in new)
+        counted |= decode_count_entries(record.counts for record in new)
         # Damaged counts cannot be used to check those of a checkpoint.
         whole = whole and all(are_counts_intact(record.counts) for record in new)
         what = _checkpoint_problem(checkpoint, log, counted if whole else None)
@@ -518,7 +525,7 @@ def iter_damaged_checkpoints(
             )
 
 
-def _checkpoint_problem(checkpoint: Checkpoint, log: EventLog, counted: set[CountEntry] | None) -> str | None:
+def _checkpoint_problem(checkpoint: Checkpoint, log: FoldedLog, counted: set[CountEntry] | None) -> str | None:
     if has_other_format_version(checkpoint.data):
         return None
     snapshot = decode_checkpoint(checkpoint)
@@ -537,7 +544,9 @@ def _checkpoint_problem(checkpoint: Checkpoint, log: EventLog, counted: set[Coun
         same = same and snapshot.log == derived.log and snapshot.log.branch_heads() == log.branch_heads()
     if not same or any(hash_text(block) != name for name, block in snapshot.blocks.items()):
         return f"is not what its events come to; {_OMITTED_BY_COPY}"
-    counts = list_counts([snapshot.text_token_counts]) | list_text_counts(snapshot.message_token_counts, stored.texts)
+    counts = decode_count_entries([snapshot.text_token_counts]) | build_count_entries(
+        snapshot.message_token_counts, stored.texts
+    )
     if counted is not None and not counts <= counted:
         return f"has counts that no event has; {_OMITTED_BY_COPY}"
     return None

@@ -15,21 +15,21 @@ from lamella.conversation.adapters import Adapters
 from lamella.conversation.library import (
     display_name,
     droppable_names,
+    find_ids_by_name,
     list_droppable_artifacts,
     list_working_set,
-    match_names,
     message_ids_by_alias,
     to_unresolved,
 )
 from lamella.conversation.note_selection import is_fully_in_prompt, parse_via, with_group_notes_that_fit
 from lamella.conversation.turn import TurnRequest
-from lamella.conversation.turn_reader import AttachmentResolver, list_linkable, resolve_policies
+from lamella.conversation.turn_reader import AttachmentReader, list_linkable, with_default_policies
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy, UnresolvedAttachment
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.log.events.artifact import (
-    AttachmentEvent,
     ContentsByHash,
+    PendingCommandsEvent,
     contents_of_artifacts,
     read_artifacts,
     to_stored_artifact,
@@ -73,7 +73,7 @@ class PendingCommands(Struct, frozen=True, kw_only=True):
         return bool(self.attach or changes)
 
 
-def describe_pending(
+def build_pending_commands(
     pending: TurnRequest, count: Callable[[str], int], *, warnings: Iterable[str] = ()
 ) -> PendingCommands:
     """Return the pending commands with token counts.
@@ -125,7 +125,7 @@ def merge_requests(pending: TurnRequest, later: TurnRequest, *, cancelled: Colle
         one.id
         for name in removed
         for one in pending.pending_attachments
-        if one.id in match_names(name, pending.pending_attachments)
+        if one.id in find_ids_by_name(name, pending.pending_attachments)
     }
     remaining = [one for one in pending.pending_attachments if one.id not in removed_ids and one.id not in added]
     remaining_ids = {one.id for one in remaining}
@@ -284,8 +284,8 @@ class CommandResolver:
     ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
         refreshed, folders, messages = self._refresh(turn_request, sources) if turn_request.refresh else ((), (), [])
         question = turn_request.text or self._last_question()
-        reader = AttachmentResolver(sources, known=partial(list_linkable, self._state), question=question)
-        given = resolve_policies(reader.read_attachments(turn_request.attach), turn_request, self._state)
+        reader = AttachmentReader(sources, known=partial(list_linkable, self._state), question=question)
+        given = with_default_policies(reader.read_attachments(turn_request.attach), turn_request, self._state)
         read = (*refreshed, *self._reread_folders(folders, reader, messages), *given)
         others = {one.id for one in read}, {one.source.via for one in read if one.source.via is not None}
         pending = tuple(
@@ -308,7 +308,7 @@ class CommandResolver:
         ), turn.warnings
 
     def _reread_folders(
-        self, folders: Sequence[UnresolvedAttachment], reader: AttachmentResolver, messages: list[str]
+        self, folders: Sequence[UnresolvedAttachment], reader: AttachmentReader, messages: list[str]
     ) -> list[Artifact]:
         """Read the notes of folders and tags again; a folder that cannot be read gives a message."""
         read: list[Artifact] = []
@@ -322,7 +322,7 @@ class CommandResolver:
     def _last_question(self) -> str:
         """Return the last question, which ranks the notes of a folder until another question is asked."""
         last = self._state.last_prompt
-        return "" if last is None else last.user.text
+        return "" if last is None else last.question.text
 
     def _refresh(
         self, turn_request: TurnRequest, sources: SourceReaders
@@ -378,8 +378,8 @@ class CommandResolver:
         detach: dict[str, None] = {}
         back: dict[str, None] = {}
         for name in names:
-            detach |= dict.fromkeys(match_names(name, there))
-            back |= dict.fromkeys(match_names(name, waiting))
+            detach |= dict.fromkeys(find_ids_by_name(name, there))
+            back |= dict.fromkeys(find_ids_by_name(name, waiting))
             # Raises an error that lists what is attached if the name matches neither.
             self._match_names(name, [*waiting, *there], description="attached", label="Attached")
         return tuple(detach), tuple(back)
@@ -390,8 +390,8 @@ class CommandResolver:
         drop: dict[str, None] = {}
         back: dict[str, None] = {}
         for name in names:
-            ids = match_names(name, present)
-            if not ids and not match_names(name, waiting):
+            ids = find_ids_by_name(name, present)
+            if not ids and not find_ids_by_name(name, waiting):
                 free_now = [one for one in (*waiting, *present) if one.policy is not AttachmentPolicy.PIN]
                 _raise_with_names(f"{name} is not in the prompt.", "To drop", map(display_name, free_now))
             pinned = [
@@ -400,11 +400,11 @@ class CommandResolver:
             if pinned:
                 raise _still_pinned_error(pinned[0], pending=self._pending)
             drop |= dict.fromkeys(ids)
-            back |= dict.fromkeys(match_names(name, waiting))
+            back |= dict.fromkeys(find_ids_by_name(name, waiting))
         return tuple(drop), tuple(back)
 
     def _resolve_pin(self, name: str) -> str:
-        found = match_names(name, [*self._pending.pending_attachments, *self._list_library()])
+        found = find_ids_by_name(name, [*self._pending.pending_attachments, *self._list_library()])
         if found:
             return found[0]
         ids_by_alias = message_ids_by_alias(self._state)
@@ -442,7 +442,7 @@ class CommandResolver:
         return [entry.artifact for entry in self._state.library.values()]
 
     def _match_names(self, name: str, artifacts: Sequence[Artifact], *, description: str, label: str) -> list[str]:
-        found = match_names(name, artifacts)
+        found = find_ids_by_name(name, artifacts)
         if not found:
             _raise_with_names(f"{name} is not {description}.", label, list(dict.fromkeys(map(display_name, artifacts))))
         return found
@@ -484,7 +484,7 @@ def _raise_with_names(message: str, description: str, names: Iterable[str]) -> N
 
 def build_command_batch(later: TurnRequest, cancelled: Iterable[str], *, at: str) -> EventBatch:
     """Build the event of a resolved command; the texts that it attaches are stored with it."""
-    event = AttachmentEvent(
+    event = PendingCommandsEvent(
         attached=tuple(map(to_stored_artifact, later.pending_attachments)),
         detach=later.detach,
         drop=later.drop,
@@ -498,12 +498,12 @@ def build_command_batch(later: TurnRequest, cancelled: Iterable[str], *, at: str
     return build_event_batch(event, timestamp=at, contents=contents_of_artifacts(later.pending_attachments))
 
 
-def list_command_hashes(events: Iterable[AttachmentEvent]) -> Sequence[str]:
+def list_content_hashes(events: Iterable[PendingCommandsEvent]) -> Sequence[str]:
     """Return the content hashes that commands refer to."""
     return tuple(dict.fromkeys(name for event in events for name in event.hashes()))
 
 
-def merge_commands(events: Iterable[AttachmentEvent], contents: ContentsByHash) -> TurnRequest:
+def merge_commands(events: Iterable[PendingCommandsEvent], contents: ContentsByHash) -> TurnRequest:
     """Merge commands into one turn request; erased attachments are left out with a warning."""
     pending = NO_PENDING_COMMANDS
     for event in events:

@@ -20,7 +20,7 @@ from lamella.conversation.summaries import (
     SummaryRequestBatch,
     fetch_summaries,
     fetched_so_far,
-    run_with_summaries,
+    run_restarting_for_summaries,
 )
 from lamella.conversation.turn_reader import LabeledText, secret_warnings, with_secret_warnings
 from lamella.core.budget import exceeds_share, should_compact, validate_share
@@ -29,20 +29,20 @@ from lamella.core.compaction.draft import ALL_TURNS, TurnRange
 from lamella.core.compaction.fitting import PromptSettings, check_fits, fit_turn
 from lamella.core.compaction.summaries import SummaryRequest, SummaryResult
 from lamella.core.ledger.cache_profile import CacheRequest
-from lamella.core.ledger.entry import CostEstimate, Pricing, estimate_compaction_cost, to_cache_request
+from lamella.core.ledger.entry import CompactionCostEstimate, Pricing, estimate_compaction_cost, to_cache_request
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import HistoryMode, SecretPolicy, Turn
 from lamella.core.prompt.advance import advance, pending_prompt
 from lamella.core.prompt.envelope import Envelope, PromptTokenCounts, count_tokens, make_envelope
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.receipts import state_before_range
+from lamella.core.prompt.receipts import with_prefix_kept
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 from lamella.errors import InvalidOperationError
 from lamella.ports import SecretScanner
 
-__all__ = ["SummariesNeeded", "TurnFitter", "build_checked_request", "run_with_summaries", "summary_warnings"]
+__all__ = ["SummariesNeeded", "TurnFitter", "build_checked_request", "run_restarting_for_summaries", "summary_warnings"]
 
 _NO_PREVIEW_SUMMARY_WARNING = (
     "No summary is asked for ahead: where a model writes one, that is sent instead of an outline."
@@ -106,7 +106,7 @@ class TurnFitter:
         return TurnFitter(None, secrets=self._secret_scanner)
 
     def fit(
-        self, state: PromptState, turn: Turn, settings: PromptSettings, *, path: Sequence[str]
+        self, state: PromptState, turn: Turn, settings: PromptSettings, *, message_ids: Sequence[str]
     ) -> tuple[Turn, PromptState]:
         """Return the turn, compacted or condensed if necessary, and the state that then awaits its reply.
 
@@ -128,7 +128,7 @@ class TurnFitter:
         ):
             return turn, opened
         with measure_phase("compaction"):
-            return self._fit_by_compaction(state, turn, settings, path=path)
+            return self._fit_by_compaction(state, turn, settings, path=message_ids)
 
     def _fit_by_compaction(
         self, state: PromptState, turn: Turn, settings: PromptSettings, *, path: Sequence[str]
@@ -151,7 +151,7 @@ class TurnFitter:
 
         The state is returned even if the request would be too large to send. A turn without text is not fitted at all.
         """
-        fitted, opened = TurnFitter(None).fit(state, turn, settings, path=path) if turn.text else (turn, None)
+        fitted, opened = TurnFitter(None).fit(state, turn, settings, message_ids=path) if turn.text else (turn, None)
         if fitted is not turn and self._known_summaries(turn.model or state.model) is not None:
             fitted, opened = replace(fitted, warnings=(*fitted.warnings, _NO_PREVIEW_SUMMARY_WARNING)), None
         if opened is None:
@@ -166,7 +166,7 @@ class TurnFitter:
         *,
         target_tokens: int,
         soft_target_tokens: int | None = None,
-        path: Sequence[str],
+        message_ids: Sequence[str],
         uncompacted_prompt: Prompt | None = None,
         automatic: bool = False,
         span: TurnRange = ALL_TURNS,
@@ -193,7 +193,7 @@ class TurnFitter:
                 current_prompt=asked,
                 goal_tokens=target_tokens,
                 summaries=known,
-                message_ids=path,
+                message_ids=message_ids,
                 automatic=automatic,
                 soft_goal_tokens=soft_target_tokens,
                 progress=progress,
@@ -284,16 +284,16 @@ class CompactionProposal(Struct, frozen=True, kw_only=True):
     """A planned compaction that is not committed, with its cost estimate.
 
     ``receipt`` is None if nothing would be gained. ``target_tokens`` is the target size in tokens. ``before`` and
-    ``after`` are the token counts of the next request without any typed text. ``based_on`` are the ids of the receipts
+    ``after`` are the token counts of the next request without any typed text. ``active_receipt_ids`` are the ids of the receipts
     that were active when it was planned.
     """
 
     receipt: CompactionReceipt | None
     target_tokens: int
     before: PromptTokenCounts
-    cost_estimate: CostEstimate | None = None
+    cost_estimate: CompactionCostEstimate | None = None
     after: PromptTokenCounts | None = None
-    based_on: tuple[str, ...] = ()
+    active_receipt_ids: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -334,7 +334,7 @@ def resolve_range(state: PromptState, range_: CompactionRange) -> TurnRange:
 
 def _check_prefix_unchanged(state: PromptState, planned: Prompt, since_message_id: str) -> None:
     """Raise ``InvalidOperationError`` if the next turn itself changes messages before ``since_message_id``."""
-    kept_count = state_before_range(state, since_message_id).kept_messages
+    kept_count = with_prefix_kept(state, since_message_id).kept_messages
     if (
         state.last_prompt is None
         or kept_count is None
@@ -356,7 +356,7 @@ def propose_compaction(
     range_: CompactionRange = WHOLE_CONVERSATION,
     fitter: TurnFitter,
     target_share: float | None,
-    path: Sequence[str],
+    message_ids: Sequence[str],
     sent: CacheRequest | None,
     pricing: Pricing,
     at: datetime | None,
@@ -364,7 +364,7 @@ def propose_compaction(
     """Plan a compaction before this turn down to a share of the limit, by default to the target."""
     budget = settings.budget
     goal = int((budget.target if target_share is None else validate_share(target_share)) * budget.limit)
-    soft_goal = int(budget.soft * budget.limit) if target_share is None else None
+    soft_goal = int(budget.soft_target * budget.limit) if target_share is None else None
     span = resolve_range(state, range_)
     as_is = pending_prompt(advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer))
     before = count_tokens(as_is, budget)
@@ -377,7 +377,7 @@ def propose_compaction(
         settings,
         target_tokens=goal,
         soft_target_tokens=soft_goal,
-        path=path,
+        message_ids=message_ids,
         uncompacted_prompt=as_is,
         span=span,
     )

@@ -24,15 +24,15 @@ from lamella.conversation.commands import (
     CommandResolver,
     PendingCommands,
     build_command_batch,
-    describe_pending,
+    build_pending_commands,
     is_empty_command,
-    list_command_hashes,
+    list_content_hashes,
     merge_commands,
     merge_pending_into_request,
 )
 from lamella.conversation.compaction import CompactionProposal, CompactionRange, TurnFitter
 from lamella.conversation.expired_cache import (
-    ExpiredCache,
+    CacheExpiry,
     KeepAlivePlan,
     ProfileMismatch,
     estimate_expired_cache,
@@ -55,10 +55,10 @@ from lamella.conversation.log import (
     last_model,
     last_runner,
     last_sent_turn,
-    list_compaction_markers,
+    list_compactions_and_undos,
     load_branch_messages,
     message_not_found_error,
-    records_before,
+    records_up_to,
     resolve_message_alias,
 )
 from lamella.conversation.memory import (
@@ -114,12 +114,12 @@ from lamella.conversation.turn import (
     BuiltTurn,
     ModelAnswer,
     TurnRequest,
+    list_all_system_parts,
     no_model_error,
     request_from_turn,
-    system_as_request,
 )
 from lamella.conversation.turn_reader import LabeledText, check_no_secrets
-from lamella.conversation.turn_runner import DEFAULT_ANSWER_TOKENS, Event, EventName, SendContext, TurnLimits
+from lamella.conversation.turn_runner import DEFAULT_ANSWER_TOKENS, EventName, SendContext, TurnEvent, TurnLimits
 from lamella.conversation.validation import (
     GivenLimits,
     check_answer_tokens,
@@ -146,7 +146,7 @@ from lamella.core.log.branch import (
 from lamella.core.log.call import KEEP_ALIVE_PURPOSE, ModelCall, PrefixChangeCause
 from lamella.core.log.compactions import NO_COMPACTIONS, ActiveCompactions
 from lamella.core.log.events.artifact import (
-    AttachmentEvent,
+    PendingCommandsEvent,
 )
 from lamella.core.log.events.codec import (
     build_auxiliary_call_batch,
@@ -163,22 +163,22 @@ from lamella.core.log.events.kinds import (
     SettingsEvent,
     SwitchEvent,
 )
-from lamella.core.log.events.message import NO_OVERRIDES, MessageEvent, TurnOverrides
+from lamella.core.log.events.message import NO_OVERRIDES, QuestionEvent, TurnOverrides
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import (
     HistoryRewrite,
     TurnSettings,
 )
-from lamella.core.log.turn_records import TurnRecord, message_ids
+from lamella.core.log.turn_records import TurnRecord, branch_message_ids
 from lamella.core.messages import ModelReply, ModelRequest, ToolCall, ToolOutput
 from lamella.core.prompt.envelope import Envelope, make_envelope, make_request
 from lamella.core.prompt.prefix_change import detect_prefix_change
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import PromptState
-from lamella.core.search.index import Passage, list_searchable_texts
+from lamella.core.search.index import Passage, list_passages
 from lamella.core.search.recall import RECALL_TOKENS, RecallHit
 from lamella.core.values import replace
-from lamella.core.workflow.export import export_approved_stages
+from lamella.core.workflow.export import render_approved_stages
 from lamella.core.workflow.session import (
     WorkflowSession,
     approve_stage_event,
@@ -251,9 +251,9 @@ class Conversation:
     ) -> None:
         # The only import against the direction of the packages: this constructor is the entry point of Python programs,
         # and wiring chooses the adapters (docs/decisions/conversation-constructor.md). Other code passes a backend.
-        from lamella.wiring.stores import open_memory_backend
+        from lamella.wiring.stores import open_in_memory_backend
 
-        backend = open_memory_backend(
+        backend = open_in_memory_backend(
             settings, system=system, vault=vault, keep_ledger=keep_ledger, summarizer=summarizer
         )
         self._open(backend, check_text(conversation_key, "conversation", may_be_empty=False), {})
@@ -300,7 +300,7 @@ class Conversation:
         self._builder: PromptBuilder | None = None
         self._branch_search = BranchSearch()
         # The pending commands and their merged request; commands are compared by identity.
-        self._merged_commands: tuple[Sequence[AttachmentEvent], TurnRequest] | None = None
+        self._merged_commands: tuple[Sequence[PendingCommandsEvent], TurnRequest] | None = None
         self._memory_refresher = (
             None
             if backend.render_memory is None
@@ -500,7 +500,7 @@ class Conversation:
         self, tools: Sequence[Tool | ToolFunction] | None, *, seconds: float = DEFAULT_CALL_TIMEOUT
     ) -> LocalToolset:
         """Return these tools together with all earlier ones; a newer tool replaces one with the same name."""
-        self._toolset = build_toolset(() if tools is None else tools, seconds=seconds, earlier=self._toolset)
+        self._toolset = build_toolset(() if tools is None else tools, call_timeout=seconds, earlier=self._toolset)
         return self._toolset
 
     def reply(self, answer: object, *, at: datetime | None = None) -> ModelReply:
@@ -554,19 +554,19 @@ class Conversation:
             [replace(output, id=None) for output in given], at=check_time(at)
         )
 
-    def pending_turn(self) -> BuiltTurn | None:
+    def prepare_pending_turn(self) -> BuiltTurn | None:
         """Return the turn that waits for its answer, compacted if it no longer fits; None if there is none.
 
         ``resume`` continues it.
         """
-        return self._prompt_builder().pending_turn(at=self._backend.now())
+        return self._prompt_builder().prepare_pending_turn(at=self._backend.default_change_time())
 
-    def resume_pending_turn(self, *, model: str | None = None) -> BuiltTurn | None:
+    def reopen_pending_turn(self, *, model: str | None = None) -> BuiltTurn | None:
         """Return the pending turn to send, or None; if the model changes, the question is asked again.
 
         After an answer that was cut off, the model is asked to continue it.
         """
-        turn = self.pending_turn()
+        turn = self.prepare_pending_turn()
         if turn is None:
             records = self._log.branch_records()
             cut = bool(records) and records[-1].cut_reason is not None
@@ -578,7 +578,7 @@ class Conversation:
             else self.regenerate(model=model)
         )
 
-    def complete_pending_turn(self, retrieved: TurnRequest, *, at: datetime | None = None) -> BuiltTurn:
+    def add_retrieved_to_pending_turn(self, retrieved: TurnRequest, *, at: datetime | None = None) -> BuiltTurn:
         """Return the pending question with what was found for it: results, attachments, citations and warnings.
 
         It replaces the question that was written before the search.
@@ -590,7 +590,7 @@ class Conversation:
         node = records[-1].message
         contents = self._conversation_log.read_contents(branch_content_hashes([TurnRecord(message=node, reply=None)]))
         waiting = read_question_turn(node, contents, defaults=self._resolved_settings.turn_settings)
-        system = {} if waiting.system is None else system_as_request(waiting.system)
+        system = {} if waiting.system is None else list_all_system_parts(waiting.system)
         turn_request = request_from_turn(waiting, text=None, model=None, system=system)
         turn_request = replace(
             turn_request,
@@ -639,7 +639,7 @@ class Conversation:
         runner: str | None = None,
         max_tokens: int | None = None,
         **limits: Unpack[GivenLimits],
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model and record its answer; yields events, whose ``text`` is the next part of the answer.
 
         Closing the iterator stops the model and keeps the text so far.
@@ -687,7 +687,7 @@ class Conversation:
         tools: Sequence[Tool | ToolFunction] | None = None,
         max_tokens: int | None = None,
         **limits: Unpack[GivenLimits],
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         """Continue a turn that was left open: run the calls that wait for results, then send it.
 
         If the last answer was cut off, the model is asked to continue it, in a turn of its own.
@@ -741,14 +741,14 @@ class Conversation:
 
     async def _resume_turn(
         self, turn: BuiltTurn | None, toolbox: LocalToolset | None, *, max_tokens: int | None, limits: TurnLimits
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         """Send a waiting turn, by default the one that waits in the log, with its open calls.
 
         After an answer that was cut off, this is a new turn that continues it.
         """
         before = self.head
         waiting, calls = await self._provider_pool().workers.run(
-            lambda: (turn or self.resume_pending_turn(), self.pending_tool_calls)
+            lambda: (turn or self.reopen_pending_turn(), self.pending_tool_calls)
         )
         if waiting is None or waiting.envelope.message_id != self.head:
             raise InvalidOperationError(
@@ -757,7 +757,7 @@ class Conversation:
         send_context = self._send_context(waiting.envelope.model, max_tokens)
         run_request = self._build_run_request(send_context, toolbox, limits, turn=waiting, calls=tuple(calls))
         if turn is None and self.head != before:
-            yield Event(kind=EventName.ENVELOPE, turn=waiting)
+            yield TurnEvent(kind=EventName.ENVELOPE, turn=waiting)
         events = start_run(run_request, default=self.default_runner)
         async with aclosing(events):
             async for event in events:
@@ -802,7 +802,7 @@ class Conversation:
             )
         return self._pool
 
-    async def _exclusive_events(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    async def _exclusive_events(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
         """Yield events and allow only one turn at a time: an answer belongs to the question asked last."""
         self._check_idle()
         self._is_sending = True
@@ -824,7 +824,7 @@ class Conversation:
     def turns(self, head: str | None = None) -> Sequence[TurnRecord]:
         """Return the turn records of a branch, by default of the active one."""
         if head is not None and not (isinstance(head, str) and head in self._log.nodes):
-            raise message_not_found_error(self._log, str(head), name=self.name)
+            raise message_not_found_error(self._log, str(head), conversation_name=self.name)
         return self._log.branch_records(head)
 
     def branches(self) -> Sequence[str]:
@@ -861,13 +861,13 @@ class Conversation:
         model = None if model is None else self._trust_model(model)
         node = self._log.find_question(message)
         if node is None:
-            raise message_not_found_error(self._log, message, name=self.name)
+            raise message_not_found_error(self._log, message, conversation_name=self.name)
         self._token_counts.discard_uncommitted()
         contents = self._conversation_log.read_contents(branch_content_hashes([TurnRecord(message=node, reply=None)]))
         original = read_question_turn(node, contents, defaults=self._resolved_settings.turn_settings)
         builder = self._resume_after(node.parent, edited_message_id=message)
         system = {
-            **({} if original.system is None else system_as_request(original.system)),
+            **({} if original.system is None else list_all_system_parts(original.system)),
             **self._overrides.changed_system_parts(self._next_overrides()),
             **render_stage_part(self._log, node.parent),
         }
@@ -891,20 +891,22 @@ class Conversation:
         named = None if message is None else check_text(message, "message")
         model = None if model is None else self._trust_model(model)
         at = check_time(at)
-        question = get_question_id(self._log, self.resolve_message(named or self._log.head), name=self.name)
+        question = get_question_id(
+            self._log, self.resolve_message(named or self._log.head), conversation_name=self.name
+        )
         if question != self._log.head or self._prompt_builder().has_tool_rounds:
             self._append_switch(SwitchEvent(head=question), at)
         builder = self._prompt_builder()
         if not builder.is_awaiting_reply or builder.last_prompt is None:
-            raise message_not_found_error(self._log, question, name=self.name)
+            raise message_not_found_error(self._log, question, conversation_name=self.name)
         model = model or self._changed_model() or self._default_model(builder)
-        if model not in (None, builder.model) or self._overrides.system_changed(
+        if model not in (None, builder.model) or self._overrides.system_or_sampling_changed(
             self._next_overrides(), builder.last_prompt
         ):
             return self.edit(question, None, model=model, at=at)
         rewritten = self._log.history_rewrite
         before = self._last_sent_prompt() if rewritten or self._log.undone_since_last_question else builder.last_prompt
-        turn = builder.pending_turn(at=at or self._backend.now())
+        turn = builder.prepare_pending_turn(at=at or self._backend.default_change_time())
         assert turn is not None, "it waits, as was just seen"
         # The request is compared with what was really sent last, which may be on another branch.
         if turn.prefix_change.prefix_change.cause is not PrefixChangeCause.RENDERER_CHANGED:
@@ -917,8 +919,8 @@ class Conversation:
     def delete(self, message: str, *, at: datetime | None = None) -> None:
         """Continue without a message on a new branch; a question is removed together with its answer."""
         message = self.resolve_message(message)
-        if message not in message_ids(self._log.branch_records()):
-            raise message_not_found_error(self._log, message, name=self.name)
+        if message not in branch_message_ids(self._log.branch_records()):
+            raise message_not_found_error(self._log, message, conversation_name=self.name)
         self._append_and_reset(
             build_event_batch(DeleteEvent(target=message), timestamp=self._format_time(check_time(at)))
         )
@@ -975,7 +977,7 @@ class Conversation:
             self._backend.store,
             self.id,
             self.turns(head)[first - 1 : last],
-            markers=list_compaction_markers(self.id, records),
+            markers=list_compactions_and_undos(self.id, records),
         )
 
     def siblings(self) -> Mapping[str, Sequence[tuple[str, str]]]:
@@ -1008,7 +1010,7 @@ class Conversation:
 
     def _switch_branch(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
         if event.head not in self._log.nodes:
-            raise message_not_found_error(self._log, event.head, name=self.name)
+            raise message_not_found_error(self._log, event.head, conversation_name=self.name)
         # Switching to the current message changes nothing; above all, it must not discard pending tool calls.
         if event.head != self._log.head:
             self._append_switch(event, at)
@@ -1090,10 +1092,10 @@ class Conversation:
         # checkpoint written there must not contain the compacted state.
         builder, self._builder = self._prompt_builder(), None
         self._append(build_event_batch(UndoEvent(receipt=voided[0].id), timestamp=self._format_time(at)))
-        builder.undo_compactions(voided)
+        builder.rebuild_without_compactions(voided)
         self._builder = builder
         if self._log.undo_changes_next_prefix():
-            builder.mark_undone()
+            builder.mark_compaction_undone()
         return voided[0]
 
     def receipts(self) -> Sequence[CompactionReceipt]:
@@ -1114,7 +1116,7 @@ class Conversation:
 
     def compaction_markers(self) -> Sequence[CompactionMarker]:
         """Return every compaction and every undo, each with the message after which it happened."""
-        return list_compaction_markers(self.id, self._backend.store.load(self.id))
+        return list_compactions_and_undos(self.id, self._backend.store.load(self.id))
 
     @property
     def compact_tool(self) -> Tool:
@@ -1158,7 +1160,7 @@ class Conversation:
             self._conversation_log.read_contents(branch_content_hashes(records)),
             defaults=self._resolved_settings.turn_settings,
         )
-        return list_searchable_texts(turns, message_ids(records))
+        return list_passages(turns, branch_message_ids(records))
 
     def _has_new_erasure(self) -> bool:
         """Return whether another process erased something since the log was read.
@@ -1176,7 +1178,7 @@ class Conversation:
             self._conversation_log.read_contents(branch_content_hashes(records)),
             defaults=self._resolved_settings.turn_settings,
         )
-        return BranchHistory(turns, path=message_ids(records), find_time=self._message_time)
+        return BranchHistory(turns, path=branch_message_ids(records), find_time=self._message_time)
 
     def _message_time(self, message: str) -> str | None:
         node = self._log.nodes.get(message)
@@ -1260,7 +1262,7 @@ class Conversation:
         )
 
     def _describe_commands(self, warnings: Sequence[str]) -> PendingCommands:
-        return describe_pending(
+        return build_pending_commands(
             self._pending_request, self._resolved_settings.prompt_settings.tokenizer.count, warnings=warnings
         )
 
@@ -1277,7 +1279,7 @@ class Conversation:
         if self._merged_commands is None or self._merged_commands[0] is not events:
             self._merged_commands = (
                 events,
-                merge_commands(events, self._conversation_log.read_contents(list_command_hashes(events))),
+                merge_commands(events, self._conversation_log.read_contents(list_content_hashes(events))),
             )
         return self._merged_commands[1]
 
@@ -1402,7 +1404,7 @@ class Conversation:
             lambda last: approve_stage_event(self._get_workflow_session(), decision=text, after_message=last), at
         )
 
-    def rewind_stage(self, stage: str, *, at: datetime | None = None) -> WorkflowProgress:
+    def rewind_to_stage(self, stage: str, *, at: datetime | None = None) -> WorkflowProgress:
         """Go back to an earlier stage; later stages must be done again, and their data is kept."""
         self._check_idle()
         name = check_text(stage, "stage")
@@ -1410,9 +1412,9 @@ class Conversation:
             lambda last: rewind_event(self._get_workflow_session(), name, after_message=last), at
         )
 
-    def export_work(self, title: str = "") -> str:
+    def export_approved_stages(self, title: str = "") -> str:
         """Return the work as Markdown: every approved stage, and a bibliography that lists each source once."""
-        return export_approved_stages(self._get_workflow_session(), title=check_text(title, "title"))
+        return render_approved_stages(self._get_workflow_session(), title=check_text(title, "title"))
 
     def _get_workflow_session(self) -> WorkflowSession:
         session = self.workflow_session
@@ -1561,7 +1563,7 @@ class Conversation:
         """Return the user memory as it is in the prompt of this conversation."""
         return self._prompt_builder().current_state[0].system.memory
 
-    def refresh_memory(self) -> str | None:
+    def refresh_memory_next_turn(self) -> str | None:
         """Load the user memory again with the next turn.
 
         Returns the first change in the prompt, or None if nothing changes. Raises ``InvalidOperationError`` if the
@@ -1587,7 +1589,7 @@ class Conversation:
         The summary model is called now, which may take a while. In a thread with a running event loop no model is
         called.
         """
-        return self.one_line_summary().text
+        return self.summarize_in_one_line_with_author().text
 
     def suggest_title(self) -> str:
         """Return a title that the summary model writes now; the current title if there is no model, or no good answer.
@@ -1616,7 +1618,7 @@ class Conversation:
         )
         return next((one for one in images if one.hash.rpartition(":")[2] == name.rpartition(":")[2]), None)
 
-    def one_line_summary(self) -> OneLineSummary:
+    def summarize_in_one_line_with_author(self) -> OneLineSummary:
         """Return the summary of ``summarize_in_one_line`` with its author, and why a model's text was not used."""
         state, records, settings = (
             self._prompt_builder().current_state[0],
@@ -1659,19 +1661,21 @@ class Conversation:
         """The usage tracker with the cache ledger."""
         return self._prompt_builder().usage_tracker
 
-    def expired_cache(self, *, at: datetime | None = None) -> ExpiredCache | None:
+    def estimate_cache_expiry(self, *, at: datetime | None = None) -> CacheExpiry | None:
         """Estimate the cost of the next message, as it is and folded, if the cache has expired or soon will.
 
         Returns None before that, or if the time of the last request or the cache lifetime is unknown. In a store,
         ``at`` defaults to now; a conversation in memory has no clock.
         """
-        moment = check_time(at) or self._backend.now()
+        moment = check_time(at) or self._backend.default_change_time()
         return estimate_expired_cache(self, at=moment, keep_alive_plan=self.plan_keep_alive(at=moment))
 
     def plan_keep_alive(self, *, at: datetime | None = None) -> KeepAlivePlan | None:
         """Return when the last request should be sent again to keep its cache entry, and the cost; None if never."""
         builder = self._prompt_builder()
-        return plan_keep_alive(builder.usage_tracker, builder.current_state[0], at=at or self._backend.now())
+        return plan_keep_alive(
+            builder.usage_tracker, builder.current_state[0], at=at or self._backend.default_change_time()
+        )
 
     def build_keep_alive_request(self) -> ModelRequest | None:
         """Return the last request again with a minimal answer length.
@@ -1716,7 +1720,7 @@ class Conversation:
             if after_message_id is not None and (not after_message_id or after_message_id in self._log.nodes)
             else self._log.head
         )
-        call = self._prompt_builder().usage_tracker.build_auxiliary_call(request, answer, purpose=purpose, at=at)
+        call = self._prompt_builder().usage_tracker.build_auxiliary_call_record(request, answer, purpose=purpose, at=at)
         batch = build_auxiliary_call_batch(call, parent=parent, timestamp=self._format_time(at))
         try:
             self._append(batch)
@@ -1724,7 +1728,7 @@ class Conversation:
             self._conversation_log.append_unconditionally(batch)
         log_auxiliary_call(self.id, call)
 
-    def check_summarizer(self) -> None:
+    def check_summarizer_is_trusted(self) -> None:
         """Raise if the summary model is named only by an untrusted source; runs before anything is sent."""
         fetcher = self._get_summary_fetcher()
         if fetcher is not None:
@@ -1805,7 +1809,7 @@ class Conversation:
 
     def _format_time(self, at: datetime | None) -> str:
         """Return the time of an event as it is stored, by default now; without a clock an unknown time is empty."""
-        moment = at or self._backend.now()
+        moment = at or self._backend.default_change_time()
         return "" if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
     def _prompt_builder(self) -> PromptBuilder:
@@ -1826,7 +1830,7 @@ class Conversation:
         """Whether the last message is an open question that was abandoned with an empty reply before."""
         nodes, head = self._log.nodes, self._log.head
         return (
-            head in nodes and isinstance(nodes[head].event, MessageEvent) and empty_reply_id(self._log, head) in nodes
+            head in nodes and isinstance(nodes[head].event, QuestionEvent) and empty_reply_id(self._log, head) in nodes
         )
 
     def _resume_after(self, message_id: str, *, edited_message_id: str | None = None) -> PromptBuilder:
@@ -1836,7 +1840,7 @@ class Conversation:
         """
         leaves = message_id if empty_reply_id(self._log, message_id) in self._log.nodes else None
         return self._resume(
-            records_before(self._log, message_id), edited_message_id=edited_message_id, abandoned_message_id=leaves
+            records_up_to(self._log, message_id), edited_message_id=edited_message_id, abandoned_message_id=leaves
         )
 
     def _resume(
@@ -1854,7 +1858,7 @@ class Conversation:
             if edited_message_id or self._log.history_rewrite or self._log.undone_since_last_question
             else None
         )
-        builder.resume_after_request(
+        builder.restore_last_request(
             before,
             sent=last_sent_turn(records, self._log),
             find_uncompacted=self._last_prompt_uncompacted,
@@ -1922,9 +1926,9 @@ class Conversation:
         )
         undone = self._log.undo_changes_next_prefix()
         if builder.is_awaiting_reply and (undone or self._log.undo_changed_prefix(records[-1].message.id)):
-            builder.mark_pending_undone()
+            builder.mark_pending_compaction_undone()
         if undone:
-            builder.mark_undone()
+            builder.mark_compaction_undone()
         return builder
 
 
@@ -1936,14 +1940,17 @@ def _check_names(names: Sequence[str], action: str) -> tuple[str, ...]:
 
 
 def build_toolset(
-    tools: Sequence[Tool | ToolFunction], *, seconds: float = DEFAULT_CALL_TIMEOUT, earlier: LocalToolset | None = None
+    tools: Sequence[Tool | ToolFunction],
+    *,
+    call_timeout: float = DEFAULT_CALL_TIMEOUT,
+    earlier: LocalToolset | None = None,
 ) -> LocalToolset:
     """Check the tools of a turn and return them as a toolset."""
     given = check_items(tools, "tools", object)
     for one in given:
         if isinstance(one, Tool):
             check_fields(one)
-    return _build_or_reject_depth(given, lambda: LocalToolset(given, call_timeout=seconds, earlier=earlier))
+    return _build_or_reject_depth(given, lambda: LocalToolset(given, call_timeout=call_timeout, earlier=earlier))
 
 
 def _build_attachments(attach: Sequence[Attachment]) -> tuple[Artifact | UnresolvedAttachment, ...]:

@@ -27,16 +27,16 @@ from lamella.conversation.runner_context import Runner, RunnerContext, list_runn
 from lamella.conversation.sent_turns import iter_request_problems
 from lamella.conversation.settings import SYSTEM_PART_SETTINGS
 from lamella.conversation.tool_executor import ToolSource
-from lamella.conversation.validation import check_folder, check_text
+from lamella.conversation.validation import check_text, to_folder_path
 from lamella.core.log.branch import branch_content_hashes, read_turns
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import TurnSettings
-from lamella.core.log.turn_records import message_ids
-from lamella.core.search.index import Passage, PassageIndex, list_searchable_texts
+from lamella.core.log.turn_records import branch_message_ids
+from lamella.core.search.index import Passage, PassageIndex, list_passages
 from lamella.core.search.recall import RECALL_TOKENS, RecalledMessage, RecallHit, recall_passages
 from lamella.core.values import replace as replace_engine
 from lamella.errors import ConversationErasedError, NameConflictError, NotAvailableError, StoreCorruptedError
-from lamella.ports import Archive, ConversationSummary, Fact, FactKind, Store, StoreProblem, StoreStats, UserMemory
+from lamella.ports import Archive, ConversationListItem, Fact, FactKind, Store, StoreProblem, StoreStats, UserMemory
 
 # Separates the key of a conversation from the id of a passage.
 _ID_SEPARATOR = "\n"
@@ -55,13 +55,13 @@ class StoreSearch:
 
     def search(
         self, query: str, *, limit: int | None = None, max_tokens: int = RECALL_TOKENS
-    ) -> Iterator[tuple[ConversationSummary, RecallHit]]:
+    ) -> Iterator[tuple[ConversationListItem, RecallHit]]:
         """Yield the best matching originals with their conversations, best first, up to ``max_tokens``.
 
         A damaged conversation does not stop the search: its error is raised after all hits.
         """
         check_query(query, limit, max_tokens)
-        listed = {one.conversation: one for one in self._store.list_conversations() if one.erased is None}
+        listed = {one.conversation: one for one in self._store.list_conversations() if one.erased_at is None}
         self._update_index(list(listed.values()))
         hits = recall_passages(
             self._index, query, count=self._count, limit=limit, max_tokens=max_tokens, conversation_of=_conversation_key
@@ -69,8 +69,8 @@ class StoreSearch:
         return self._hits_with_conversation(hits, listed)
 
     def _hits_with_conversation(
-        self, hits: tuple[RecallHit, ...], conversations: dict[str, ConversationSummary]
-    ) -> Iterator[tuple[ConversationSummary, RecallHit]]:
+        self, hits: tuple[RecallHit, ...], conversations: dict[str, ConversationListItem]
+    ) -> Iterator[tuple[ConversationListItem, RecallHit]]:
         for one in hits:
             found = replace(
                 one,
@@ -83,10 +83,10 @@ class StoreSearch:
         if self._load_error is not None:
             raise self._load_error
 
-    def _update_index(self, conversations: list[ConversationSummary]) -> None:
+    def _update_index(self, conversations: list[ConversationListItem]) -> None:
         """Index every conversation, unless nothing changed since the last search."""
         # Sorted by key and not by last change, so that hits of equal rank always come in the same order.
-        seen = tuple(sorted((one.conversation, one.version) for one in conversations))
+        seen = tuple(sorted((one.conversation, one.event_count) for one in conversations))
         if seen == self._indexed_versions:
             return
         self._index, self._passage_times, self._load_error = PassageIndex(), {}, None
@@ -101,13 +101,13 @@ class StoreSearch:
         self._indexed_versions = seen
 
     def _index_conversation(self, key: str) -> None:
-        log = EventLog(key)
+        log = FoldedLog(key)
         log.extend(self._store.load(key))
         records = log.branch_records()
         hashes = branch_content_hashes(records)
         contents = self._store.read_contents(key, hashes) if hashes else {}
-        path = message_ids(records)
-        for passage in list_searchable_texts(read_turns(records, contents, defaults=TurnSettings()), path):
+        path = branch_message_ids(records)
+        for passage in list_passages(read_turns(records, contents, defaults=TurnSettings()), path):
             known = _with_conversation_key(passage, key)
             self._index.extend([known])
             node = log.nodes.get(passage.message)
@@ -231,7 +231,7 @@ class Engine:
             replace_engine(self._backend, store=store, render_memory=None), _TEMPORARY_NAME, settings
         )
 
-    def find_conversation(self, conversation_key: str) -> ConversationSummary | None:
+    def find_conversation(self, conversation_key: str) -> ConversationListItem | None:
         """Return the conversation with exactly this name or, failing that, this key; None if there is none."""
         return self._backend.store.find_conversation(check_text(conversation_key, "conversation", may_be_empty=False))
 
@@ -307,21 +307,21 @@ class Engine:
         )
         return self.memory.add(chat.summarize_in_one_line(), kind=FactKind.RECENT, conversation_key=chat.id)[0]
 
-    def chats(self) -> Sequence[ConversationSummary]:
+    def chats(self) -> Sequence[ConversationListItem]:
         """Return all conversations, last changed first."""
         return self._conversations.list_conversations()
 
-    def resolve_conversation(self, name_or_key: str) -> ConversationSummary:
+    def resolve_conversation(self, name_or_key: str) -> ConversationListItem:
         """Return the conversation with this name, key or title, or a unique beginning of one."""
         return self._conversations.resolve_conversation(check_text(name_or_key, "name_or_key", may_be_empty=False))
 
-    def search(self, words: str) -> Iterator[MessageHit]:
+    def search(self, text: str) -> Iterator[MessageHit]:
         """Yield the messages that contain the words, ignoring case, on every branch of every conversation."""
-        return self._conversations.search(check_text(words, "words", may_be_empty=False))
+        return self._conversations.search(check_text(text, "words", may_be_empty=False))
 
     def recall(
         self, query: str, limit: int | None = None, *, max_tokens: int = RECALL_TOKENS
-    ) -> Iterator[tuple[ConversationSummary, RecallHit]]:
+    ) -> Iterator[tuple[ConversationListItem, RecallHit]]:
         """Search messages, attachments and tool results on the active branch of every conversation.
 
         Yields the best hits first, each with its conversation; together they have ``max_tokens`` tokens. Unlike
@@ -344,7 +344,7 @@ class Engine:
         else:
             table.remove(name)
 
-    def list_archived_keys(self, conversations: Iterable[ConversationSummary]) -> frozenset[str]:
+    def list_archived_keys(self, conversations: Iterable[ConversationListItem]) -> frozenset[str]:
         """Return the keys of those of these conversations that are archived."""
         names = [f"{_ARCHIVED_PREFIX}{one.conversation}" for one in conversations]
         found = self._backend.store.shared_table.get_many(*names, at=self._backend.clock.now()) if names else ()
@@ -367,10 +367,12 @@ class Engine:
 
         Texts that are unchanged in ``vault`` are referenced and not copied. Without a vault all texts are included.
         """
-        archive, to = _require_part(self._archive, "archives"), check_folder(folder)
+        archive, to = _require_part(self._archive, "archives"), to_folder_path(folder)
         assert to is not None
         return archive.save(
-            self._conversations.export_conversation(self._conversation_key(conversation)), to, vault=check_folder(vault)
+            self._conversations.export_conversation(self._conversation_key(conversation)),
+            to,
+            vault=to_folder_path(vault),
         )
 
     def import_archive(
@@ -380,17 +382,17 @@ class Engine:
 
         A conversation that exists already is extended, not duplicated.
         """
-        archive, path = _require_part(self._archive, "archives"), check_folder(file)
+        archive, path = _require_part(self._archive, "archives"), to_folder_path(file)
         assert path is not None
         export = archive.load(
             path,
-            vault=check_folder(vault),
+            vault=to_folder_path(vault),
             read_contents=self._conversations.read_contents,
             is_erased=self._conversations.is_erased,
         )
         warnings = (*export.warnings, *self._conversations.list_import_warnings(export))
         taken = self._conversations.import_conversation(export)
-        return self.chat(self._conversations.conversation_name(export.conversation)), taken, warnings
+        return self.chat(self._conversations.conversation_name(export.conversation_key)), taken, warnings
 
     def copy_to(self, url: str) -> Sequence[tuple[str, str]]:
         """Copy every conversation into the store at a URL; safe to repeat.
@@ -414,7 +416,7 @@ class Engine:
     def verify_erased(self, conversation_key: str) -> Iterator[StoreProblem]:
         """Yield what is left of an erased conversation, or of erased artifacts in an existing one."""
         words = check_text(conversation_key, "conversation", may_be_empty=False)
-        return self._conversations.verify_erased(self._conversations.get_tombstone_key(words))
+        return self._conversations.verify_erased(self._conversations.resolve_erased_key(words))
 
     def stats(self) -> StoreStats:
         """Return the size of the store."""

@@ -15,7 +15,7 @@ from msgspec import Struct
 from lamella.conversation.cache_ledger import UsageTracker
 from lamella.conversation.turn import BuiltTurn, TurnRequest
 from lamella.core.budget import count_messages_tokens
-from lamella.core.layout.layouts import is_keep_alive_worth_it, keep_alive_interval, return_probability_after
+from lamella.core.layout.layouts import is_keep_alive_worth_it, keep_alive_interval, return_probability_in_next_lifetime
 from lamella.core.ledger.cache_profile import (
     CacheObservation,
     CacheProfile,
@@ -39,7 +39,7 @@ _SOON_LIFETIME_SHARE = 0.2
 _JUST_AFTER = timedelta(microseconds=1)
 
 
-class ExpiredCache(Struct, frozen=True, kw_only=True):
+class CacheExpiry(Struct, frozen=True, kw_only=True):
     """A cache that has expired or is about to, and what the next message then costs without its own text.
 
     Attributes:
@@ -86,7 +86,9 @@ def plan_keep_alive(usage_tracker: UsageTracker, state: PromptState, *, at: date
     if due is None or sent.model != state.model or len(usage_tracker.keep_alive_times) >= MAX_KEEP_ALIVES:
         return None
     due_at = sent.at + timedelta(seconds=due)
-    chance = return_probability_after(state.cache_history, (due_at - asked_at).total_seconds(), pricing.profile)
+    chance = return_probability_in_next_lifetime(
+        state.cache_history, (due_at - asked_at).total_seconds(), pricing.profile
+    )
     lasting = last.layout_plan.long_lifetime_until
     lasts = 0 if lasting is None else count_messages_tokens(last.messages[: lasting + 1], last.tokenizer)
     lapsed = (at - sent.at).total_seconds() > (pricing.profile.lifetime or 0)
@@ -100,7 +102,7 @@ def plan_keep_alive(usage_tracker: UsageTracker, state: PromptState, *, at: date
 
 def estimate_expired_cache(
     chat: "Conversation", *, at: datetime | None, keep_alive_plan: KeepAlivePlan | None = None
-) -> ExpiredCache | None:
+) -> CacheExpiry | None:
     """Estimate the cost of the next message after the cache expired.
 
     Returns None if the cache is not about to expire, if its lifetime is unknown, or if nothing was cached: no request
@@ -122,7 +124,7 @@ def estimate_expired_cache(
 
 def _forecast_turn_after_expiry(
     chat: "Conversation", sent: CacheRequest, pricing: Pricing, *, expires_at: datetime, at: datetime
-) -> ExpiredCache | None:
+) -> CacheExpiry | None:
     moment = max(at, expires_at + _JUST_AFTER)
     # Without a time no cache expires, so this is the request as it would be without a pause.
     as_is = chat.preview(TurnRequest(text=""))
@@ -134,7 +136,7 @@ def _forecast_turn_after_expiry(
     folded = planned if folds else chat.preview(TurnRequest(text="", fold=True), at=moment)
     pause = (moment - sent.at).total_seconds() if sent.at else 0.0
     cached_tokens = _count_still_cached_tokens(as_is, pricing.profile, pause=pause)
-    return ExpiredCache(
+    return CacheExpiry(
         expired=at > expires_at,
         expires_at=expires_at,
         tokens=as_is.tokens.total,
@@ -203,15 +205,15 @@ def _observe_cache(
     )
     if moved or call.model != earlier.model or call.usage.read is None:
         return None
-    if call.usage.prompt is None or earlier.usage.prompt is None:
+    if call.usage.prompt_tokens is None or earlier.usage.prompt_tokens is None:
         return None
     now, then = parse_message_time(records[index].message), parse_message_time(records[index - 1].message)
     # Only the time of a question is known. If its turn had more requests, the last one was sent later.
     exact = now is not None and then is not None and len(previous_calls) == 1
     return CacheObservation(
         turn=index + 1,
-        prompt_tokens=call.usage.prompt,
+        prompt_tokens=call.usage.prompt_tokens,
         cached_tokens=call.usage.read,
-        previous_prompt_tokens=earlier.usage.prompt,
+        previous_prompt_tokens=earlier.usage.prompt_tokens,
         pause=(now - then).total_seconds() if exact and now and then else None,
     )

@@ -12,14 +12,14 @@ from itertools import accumulate
 from msgspec import Struct
 
 from lamella.conversation.backend import Backend, ConversationSettings
-from lamella.conversation.commands import build_command_batch, is_empty_command, list_command_hashes, merge_commands
+from lamella.conversation.commands import build_command_batch, is_empty_command, list_content_hashes, merge_commands
 from lamella.conversation.inspection import StoreInspector, build_log
 from lamella.conversation.log import (
     find_explicit_title,
     find_title,
     get_title,
     message_not_found_error,
-    records_before,
+    records_up_to,
     resolve_message_alias,
 )
 from lamella.conversation.names import (
@@ -32,7 +32,7 @@ from lamella.conversation.past_turns import reply_from_round
 from lamella.conversation.settings import with_last_layout
 from lamella.conversation.turn import TurnRequest
 from lamella.core.log.branch import (
-    auxiliary_calls_by_question,
+    auxiliary_events_by_question,
     branch_content_hashes,
     placeholder_text_hashes,
     read_pending_reply,
@@ -67,20 +67,20 @@ from lamella.core.log.events.kinds import (
     summary_content_hashes,
 )
 from lamella.core.log.events.message import NO_OVERRIDES, TurnOverrides
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.receipts import CompactionReceipt, make_receipt
-from lamella.core.log.turn import MessageAuthor, ReplyEvent, SystemParts, Turn, message_id, question_id
+from lamella.core.log.turn import MessageAuthor, ReplyEvent, SystemParts, Turn, compute_message_id, question_id
 from lamella.core.log.turn_records import (
     TurnRecord,
+    branch_message_ids,
     damaged_record_error,
-    message_ids,
     round_result_ids,
     tool_result_hashes,
 )
-from lamella.core.text.content import canonical_json, normalise
+from lamella.core.text.content import canonical_json, normalize_line_ends
 from lamella.core.values import replace
 from lamella.errors import ConversationErasedError, HistoryConflictError, InvalidOperationError, StoreCorruptedError
-from lamella.ports import Clock, ConversationExport, ConversationSummary, Store, StoreProblem, StoreStats
+from lamella.ports import Clock, ConversationExport, ConversationListItem, Store, StoreProblem, StoreStats
 
 _EXCERPT_CONTEXT_CHARS = 60
 _WHITESPACE = re.compile(r"\s+")
@@ -199,7 +199,7 @@ class ConversationRepository:
         self._clock = clock
         self._inspector = StoreInspector(store, find_request_problems=find_request_problems)
 
-    def resolve_conversation(self, name_or_key: str, *, match_prefix: bool = True) -> ConversationSummary:
+    def resolve_conversation(self, name_or_key: str, *, match_prefix: bool = True) -> ConversationListItem:
         """Return the conversation with this name, key or title, or with this unique beginning.
 
         Raises ``ConversationErasedError`` if it was erased, and ``InvalidOperationError`` if there is none.
@@ -210,12 +210,12 @@ class ConversationRepository:
         erased = find_tombstone(self._store, name_or_key)
         if erased is not None:
             raise ConversationErasedError(
-                f"The conversation {name_or_key} was erased at {erased.erased}.",
+                f"The conversation {name_or_key} was erased at {erased.erased_at}.",
                 hint="Begin a new one; the name it had is free.",
             )
         raise conversation_not_found_error(name_or_key)
 
-    def get_erasable(self, name_or_key: str) -> ConversationSummary:
+    def get_conversation_or_tombstone(self, name_or_key: str) -> ConversationListItem:
         """Return the conversation to erase from, or its tombstone, so that an interrupted erasure can be finished."""
         found = find_conversation_by_name(self._store, name_or_key, match_prefix=False) or find_tombstone(
             self._store, name_or_key
@@ -224,7 +224,7 @@ class ConversationRepository:
             raise conversation_not_found_error(name_or_key)
         return found
 
-    def get_tombstone_key(self, name_or_key: str) -> str:
+    def resolve_erased_key(self, name_or_key: str) -> str:
         """Return the key of the tombstone, or of the conversation in which something was erased.
 
         Unknown words are returned as a key: verifying that key then reports that nothing was erased.
@@ -243,11 +243,11 @@ class ConversationRepository:
         # Another conversation has this key as its name.
         return next(listed.name for listed in self.list_conversations() if listed.conversation == conversation_key)
 
-    def load_log(self, conversation_key: str) -> EventLog:
+    def load_log(self, conversation_key: str) -> FoldedLog:
         """Return the event log of a conversation; raises ``InvalidOperationError`` if there is none."""
         return self._load(conversation_key)[1]
 
-    def find_message(self, conversation_key: str, message: str) -> tuple[EventLog, str]:
+    def load_log_with_message(self, conversation_key: str, message: str) -> tuple[FoldedLog, str]:
         """Return the event log of a conversation and a message's id, also for names such as ``turn:3``.
 
         Raises ``InvalidOperationError`` if the conversation lacks the message.
@@ -255,10 +255,10 @@ class ConversationRepository:
         log = self.load_log(conversation_key)
         found = resolve_message_alias(log, message)
         if found not in log.nodes:
-            raise message_not_found_error(log, message, name=self.conversation_name(conversation_key))
+            raise message_not_found_error(log, message, conversation_name=self.conversation_name(conversation_key))
         return log, found
 
-    def _load(self, conversation_key: str) -> tuple[Sequence[EventRecord], EventLog]:
+    def _load(self, conversation_key: str) -> tuple[Sequence[EventRecord], FoldedLog]:
         """Return the events of a conversation and the log they fold to."""
         records = self._store.load(conversation_key)
         return records, build_log(conversation_key, records)
@@ -269,7 +269,7 @@ class ConversationRepository:
         hashes = tuple(dict.fromkeys(name for record in records for name in record.contents))
         name = self.conversation_name(conversation_key)
         return ConversationExport(
-            conversation=conversation_key,
+            conversation_key=conversation_key,
             name=None if name == conversation_key else name,
             title=get_title(log),
             created=log.created,
@@ -288,7 +288,7 @@ class ConversationRepository:
 
     def list_import_warnings(self, export: ConversationExport) -> Sequence[str]:
         """Return a warning for each setting that an import of this archive would not use."""
-        there = _without_resets(self._store.load(export.conversation))
+        there = _without_resets(self._store.load(export.conversation_key))
         new = _without_resets(export.records)[len(there) :]
         return [
             f"The archive sets {name} to {canonical_json(value)}, which is not used until you set {name} yourself."
@@ -303,12 +303,12 @@ class ConversationRepository:
         conversation comes from the user's own store (``is_own``). Raises ``HistoryConflictError`` if the histories
         differ.
         """
-        stored = list(self._store.load(export.conversation))
+        stored = list(self._store.load(export.conversation_key))
         there, ours = (stored, list(export.records)) if is_own else map(_without_resets, (stored, export.records))
         shared = min(len(there), len(ours))
         if there[:shared] != ours[:shared]:
             raise HistoryConflictError(
-                f"The store has {self.conversation_name(export.conversation)} with another history from event "
+                f"The store has {self.conversation_name(export.conversation_key)} with another history from event "
                 f"{_first_difference(there, ours):,} on.",
                 hint="Delete one of the two, or import into another store.",
             )
@@ -322,23 +322,23 @@ class ConversationRepository:
         named = {name for record in missing for name in record.contents}
         contents = {name: data for name, data in export.contents.items() if name in named}
         self._store.append(
-            export.conversation,
+            export.conversation_key,
             EventBatch(records=missing, contents=contents),
             expected=len(stored),
             title=find_explicit_title(missing) if there else find_title(missing),
-            name=None if there else unused_name(self._store, export.name or export.conversation),
+            name=None if there else unused_name(self._store, export.name or export.conversation_key),
         )
         return ImportOutcome.EXTENDED if there else ImportOutcome.NEW
 
-    def search(self, words: str) -> Iterator[MessageHit]:
+    def search(self, text: str) -> Iterator[MessageHit]:
         """Yield every message on any branch that contains the words, ignoring case.
 
         A damaged conversation does not stop the search: its error is raised after all hits.
         """
-        wanted = words.casefold()
+        wanted = text.casefold()
         damage: StoreCorruptedError | None = None
         for listed in self.list_conversations():
-            log = EventLog(listed.conversation)
+            log = FoldedLog(listed.conversation)
             try:
                 log.extend(self._store.load(listed.conversation))
             except StoreCorruptedError as error:
@@ -358,7 +358,7 @@ class ConversationRepository:
                         title=listed.title,
                         message=node.id,
                         role=node.role,
-                        excerpt=_excerpt_around(node.text, at, at + len(words)),
+                        excerpt=_excerpt_around(node.text, at, at + len(text)),
                         turn=turns.get(node.id),
                     )
         if damage is not None:
@@ -366,7 +366,7 @@ class ConversationRepository:
 
     def fork(self, conversation_key: str, message: str) -> None:
         """Continue from a message; the branch left behind stays."""
-        log, message = self.find_message(conversation_key, message)
+        log, message = self.load_log_with_message(conversation_key, message)
         if message != log.head:
             self._append(log, build_event_batch(ForkEvent(head=message), timestamp=self.current_time()))
 
@@ -375,7 +375,7 @@ class ConversationRepository:
         log = self.load_log(conversation_key)
         self._append(log, build_event_batch(RenameEvent(title=title), timestamp=self.current_time()), title=title)
 
-    def _append(self, log: EventLog, batch: EventBatch, *, title: str | None = None) -> None:
+    def _append(self, log: FoldedLog, batch: EventBatch, *, title: str | None = None) -> None:
         self._store.append(log.conversation, batch, expected=log.version, title=title)
 
     def erase(self, conversation_key: str) -> None:
@@ -434,9 +434,9 @@ class ConversationRepository:
     def close(self) -> None:
         self._store.close()
 
-    def list_conversations(self) -> list[ConversationSummary]:
+    def list_conversations(self) -> list[ConversationListItem]:
         """Return every conversation that was not erased, last changed first."""
-        return [listed for listed in self._store.list_conversations() if listed.erased is None]
+        return [listed for listed in self._store.list_conversations() if listed.erased_at is None]
 
     def current_time(self) -> str:
         """Return the current time in the format of the log."""
@@ -469,7 +469,7 @@ def _excerpt_around(text: str, first: int, last: int) -> str:
     return f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
 
 
-def _turn_numbers(log: EventLog) -> dict[str, int]:
+def _turn_numbers(log: FoldedLog) -> dict[str, int]:
     """Return the number of the turn of each message of the active branch."""
     return {
         name: number
@@ -504,7 +504,7 @@ def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str
     theirs, ours = ConversationRepository(source, clock), ConversationRepository(target, clock)
     there = {listed.conversation: listed for listed in target.list_conversations()}
     found = list(source.list_conversations())
-    called = {one.name: one.conversation for one in (*found, *there.values()) if one.erased is None}
+    called = {one.name: one.conversation for one in (*found, *there.values()) if one.erased_at is None}
     for listed in found:
         outcome = _copy_conversation(
             listed, there.get(listed.conversation), source_repository=theirs, target_repository=ours, target=target
@@ -513,14 +513,14 @@ def copy_store(source: Store, target: Store, clock: Clock) -> Iterator[tuple[str
             yield ours.conversation_name(listed.conversation), outcome
             continue
         known = there.get(listed.conversation)
-        name = listed.name if known is None or known.erased is not None else known.name
+        name = listed.name if known is None or known.erased_at is not None else known.name
         is_own = called.get(name, listed.conversation) == listed.conversation
         yield name if is_own else listed.conversation, outcome
 
 
 def _copy_conversation(
-    summary: ConversationSummary,
-    existing: ConversationSummary | None,
+    summary: ConversationListItem,
+    existing: ConversationListItem | None,
     *,
     source_repository: ConversationRepository,
     target_repository: ConversationRepository,
@@ -528,11 +528,11 @@ def _copy_conversation(
 ) -> str:
     if _is_other_conversation(summary, existing):
         return "diverged"
-    if summary.erased is not None and summary.version:
+    if summary.erased_at is not None and summary.event_count:
         # A real tombstone has no events. This entry is wrong, so nothing is erased because of it.
         return "damaged"
-    if summary.erased is not None:
-        target.erase_conversation(summary.conversation, at=summary.erased)
+    if summary.erased_at is not None:
+        target.erase_conversation(summary.conversation, at=summary.erased_at)
         return "erased"
     try:
         return str(
@@ -548,16 +548,16 @@ def _copy_conversation(
         return "damaged"
 
 
-def _is_other_conversation(one: ConversationSummary, other: ConversationSummary | None) -> bool:
+def _is_other_conversation(one: ConversationListItem, other: ConversationListItem | None) -> bool:
     """Return whether a tombstone has a conversation's key but belongs to another one with another start time.
 
     Before keys were generated, users chose them. Two stores may therefore have the same key for two conversations.
     """
-    if other is None or (one.erased is None) == (other.erased is None):
+    if other is None or (one.erased_at is None) == (other.erased_at is None):
         return False
-    tombstone = other if one.erased is None else one
+    tombstone = other if one.erased_at is None else one
     # A tombstone of a conversation that its store never had does not know when that conversation was created.
-    return one.created != other.created and tombstone.created != tombstone.erased
+    return one.created != other.created and tombstone.created != tombstone.erased_at
 
 
 # Forks: a branch up to a message, under another name.
@@ -569,7 +569,7 @@ def fork_into(backend: Backend, conversation_key: str, message: str, *, name: st
     Messages get new ids, because an id is derived from the conversation key. No request contains message ids.
     """
     conversations = ConversationRepository(backend.store, backend.clock)
-    log, message = conversations.find_message(conversation_key, message)
+    log, message = conversations.load_log_with_message(conversation_key, message)
     if backend.store.find_conversation(name) is not None:
         raise InvalidOperationError(
             f"There is a conversation {name!r} already.", hint="Choose another name for the new one."
@@ -578,12 +578,12 @@ def fork_into(backend: Backend, conversation_key: str, message: str, *, name: st
     if message != log.head:
         # The fork is only applied to the log in memory, to find what would apply after this message.
         log.extend(build_event_batch(ForkEvent(head=message), timestamp=log.created).records)
-    records, branch = log.branch_records(), records_before(log, message)
+    records, branch = log.branch_records(), records_up_to(log, message)
     committed = log.active_compactions(branch)
     hashes = (
         *branch_content_hashes((*branch, records[-1])),
         *placeholder_text_hashes(committed),
-        *list_command_hashes(commands),
+        *list_content_hashes(commands),
     )
     contents = backend.store.read_contents(conversation_key, hashes) if hashes else {}
     defaults = with_last_layout(backend.resolve_settings(log.settings), log).turn_settings
@@ -593,10 +593,10 @@ def fork_into(backend: Backend, conversation_key: str, message: str, *, name: st
     copy.write_settings(log.settings, at=log.created)
     staged = [event for _, event in log.stage_events(branch)]
     copy.copy_stage_events(staged, copied_message_ids=("",), at=log.created)
-    asides = auxiliary_calls_by_question(branch, log.auxiliary_calls)
+    asides = auxiliary_events_by_question(branch, log.auxiliary_calls)
     for turn, one in zip(turns, branch, strict=True):
         copy.copy_turn(turn, one, auxiliary_calls=asides[one.message.id], is_last=one is branch[-1])
-        copy.copy_stage_events(staged, copied_message_ids=message_ids([one]), at=one.message.at)
+        copy.copy_stage_events(staged, copied_message_ids=branch_message_ids([one]), at=one.message.at)
     copy.copy_compactions(read_receipts(committed.after_last_message, contents), at=records[-1].message.at)
     if records[-1].reply is None and branch[-1].reply is not None:
         (again,) = read_turns(records[-1:], contents, defaults=defaults)
@@ -627,7 +627,7 @@ class _ForkWriter:
         if settings:
             self.batches.append(build_event_batch(SettingsEvent(values=dict(settings)), timestamp=at))
 
-    def write_tail(self, log: EventLog, *, at: str) -> None:
+    def write_tail(self, log: FoldedLog, *, at: str) -> None:
         """Write what applies to the next turn, and the title.
 
         These events have the time of the copy: a list shows the time of the last event.
@@ -705,7 +705,7 @@ class _ForkWriter:
 
     def _copy_rounds(self, turn: Turn, record: TurnRecord) -> None:
         """Copy tool rounds; their results keep their ids, because requests refer to them by id."""
-        for number, (one, stored) in enumerate(zip(turn.rounds, record.rounds, strict=True)):
+        for number, (one, stored) in enumerate(zip(turn.rounds, record.completed_rounds, strict=True)):
             at = record.message.at
             made = map(to_model_call, stored.model_calls)
             self.batches.append(
@@ -720,8 +720,8 @@ class _ForkWriter:
         text, at = ("", record.message.at) if reply is None else (reply.text, reply.at)
         event = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
         own, sources = ((), ()) if event is None else (event.calls, event.sources)
-        old = message_id(self._source_key, parent=record.message.id, role=MessageAuthor.REPLY, text="")
-        self._head = message_id(self._target_key, parent=question, role=MessageAuthor.REPLY, text=text)
+        old = compute_message_id(self._source_key, parent=record.message.id, role=MessageAuthor.REPLY, text="")
+        self._head = compute_message_id(self._target_key, parent=question, role=MessageAuthor.REPLY, text=text)
         self._new_ids[old if reply is None else reply.id] = self._head
         calls = map(to_model_call, own)
         self.batches.append(
@@ -771,7 +771,7 @@ QuestionReply = tuple[str, str]
 
 
 def build_turn_events(
-    log: EventLog,
+    log: FoldedLog,
     exchanges: Sequence[QuestionReply],
     *,
     settings: ConversationSettings,
@@ -790,19 +790,19 @@ def build_turn_events(
         )
     parts: list[EventBatch] = []
     for asked, answered in exchanges:
-        text = normalise(asked)
+        text = normalize_line_ends(asked)
         turn = Turn(text=text, typed=text, turn_settings=settings.turn_settings)
         if not head and first is not None:
             turn = replace(turn, model=first.model or settings.model, system=_to_system_parts(first.system))
         question = question_id(log.conversation, head, turn)
-        reply = normalise(answered)
+        reply = normalize_line_ends(answered)
         parts.append(build_question_batch(turn, message_id=question, parent=head, timestamp=at))
-        head = message_id(log.conversation, parent=question, role=MessageAuthor.REPLY, text=reply)
+        head = compute_message_id(log.conversation, parent=question, role=MessageAuthor.REPLY, text=reply)
         parts.append(build_reply_batch(reply, message_id=head, parent=question, timestamp=at))
     return merge_batches(*parts), head
 
 
 def _to_system_parts(texts: Mapping[str, str]) -> SystemParts | None:
-    given = {name: normalise(text) for name, text in texts.items()}
+    given = {name: normalize_line_ends(text) for name, text in texts.items()}
     # Templates in the instructions are expanded when the prompt is sent.
     return SystemParts(**given, inlined=(), typed_instructions=given.get("instructions", "")) if given else None

@@ -7,11 +7,11 @@ from lamella.conversation.checkpoints import iter_damaged_checkpoints
 from lamella.conversation.log import find_title, get_title
 from lamella.conversation.names import conversation_not_found_error
 from lamella.conversation.token_counts import are_counts_intact
-from lamella.core.log.branch import iter_invalid_receipts, load_auxiliary_calls, validate_node
+from lamella.core.log.branch import iter_invalid_receipts, read_auxiliary_calls, validate_node
 from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.kinds import EventKind, EventRecord
-from lamella.core.log.events.message import MessageEvent
-from lamella.core.log.log import EventLog
+from lamella.core.log.events.message import QuestionEvent
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import ReplyEvent
 from lamella.core.log.turn_records import DECODING_ERRORS, MessageNode, damaged_record_error, derive_message_id
 from lamella.errors import ConversationErasedError, StoreCorruptedError
@@ -44,7 +44,7 @@ class StoreInspector:
         for damage in self._store.verify(conversation_key):
             changed |= {damage.conversation} if damage.location.startswith("event") else set()
             yield damage
-        listed = {one.conversation: one.title for one in self._store.list_conversations() if one.erased is None}
+        listed = {one.conversation: one.title for one in self._store.list_conversations() if one.erased_at is None}
         for key in [conversation_key] if conversation_key else listed:
             # If events are damaged, their checkpoints cannot be compared with them and are not reported.
             yield from self._verify_log(key, title=listed.get(key, ""), checkpoints=key not in changed)
@@ -56,7 +56,7 @@ class StoreInspector:
             # If the events are damaged too, nothing can be derived from them.
             with suppress(StoreCorruptedError):
                 if key is not None:
-                    self._store.repair(key, lambda records: find_title(records) or "")
+                    self._store.rebuild_list_row(key, lambda records: find_title(records) or "")
                     repaired.append(key)
         return repaired
 
@@ -101,7 +101,7 @@ class StoreInspector:
     ) -> Iterator[StoreProblem]:
         """Compare checkpoints with the events; none from before the event ``erased_at`` may exist."""
         try:
-            stored = self._store.read_checkpoints(conversation_key, lambda one: one, separate_only=True)
+            stored = self._store.read_checkpoints(conversation_key, lambda one: one, with_separate_data=True)
             left = [checkpoint.version for checkpoint in stored if checkpoint.version <= erased_at]
             for version in left:
                 yield StoreProblem(
@@ -114,12 +114,12 @@ class StoreInspector:
             yield StoreProblem(conversation=conversation_key, location="checkpoints", description=error.message)
 
     def _iter_invalid_receipts(
-        self, conversation_key: str, records: Sequence[EventRecord], log: EventLog
+        self, conversation_key: str, records: Sequence[EventRecord], log: FoldedLog
     ) -> Iterator[StoreProblem]:
         """Yield compactions that could not be applied again."""
         hashes = [name for record in records if record.kind is EventKind.COMPACTION for name in record.contents]
         contents = self._store.read_contents(conversation_key, hashes) if hashes else {}
-        for number, what in iter_invalid_receipts(records, message_ids=log.message_ids(), contents=contents):
+        for number, what in iter_invalid_receipts(records, message_ids=log.possible_message_ids(), contents=contents):
             yield StoreProblem(conversation=conversation_key, location=f"event {number}", description=what)
 
     def verify_erased(self, conversation_key: str) -> Iterator[StoreProblem]:
@@ -156,9 +156,9 @@ class StoreInspector:
         yield from (damage for damage in self._store.verify_erased(conversation_key) if damage.conversation is None)
 
 
-def build_log(conversation_key: str, records: Sequence[EventRecord]) -> EventLog:
+def build_log(conversation_key: str, records: Sequence[EventRecord]) -> FoldedLog:
     """Fold the events of a conversation into a log; raises ``InvalidOperationError`` if there are none."""
-    log = EventLog(conversation_key)
+    log = FoldedLog(conversation_key)
     log.extend(records)
     if not log.version:
         raise conversation_not_found_error(conversation_key)
@@ -210,7 +210,7 @@ def _iter_damaged_events(conversation_key: str, records: Iterable[EventRecord]) 
 
     After that one, later events may fail only because of it.
     """
-    log, whole = EventLog(conversation_key), True
+    log, whole = FoldedLog(conversation_key), True
     for number, record in enumerate(records, start=1):
         try:
             event = decode_event(record)
@@ -225,15 +225,15 @@ def _iter_damaged_events(conversation_key: str, records: Iterable[EventRecord]) 
             yield StoreProblem(conversation=conversation_key, location="log", description=problem.message)
             whole = False
             continue
-        if isinstance(event, MessageEvent | ReplyEvent):
+        if isinstance(event, QuestionEvent | ReplyEvent):
             yield from _iter_message_problems(conversation_key, MessageNode(event=event, at=record.at))
 
 
-def _iter_invalid_auxiliary_calls(conversation_key: str, log: EventLog) -> Iterator[StoreProblem]:
+def _iter_invalid_auxiliary_calls(conversation_key: str, log: FoldedLog) -> Iterator[StoreProblem]:
     """Yield auxiliary calls that cannot be read and belong to no reply."""
     for message, events in log.auxiliary_calls.items():
         try:
-            load_auxiliary_calls(events)
+            read_auxiliary_calls(events)
         except StoreCorruptedError as error:
             yield StoreProblem(
                 conversation=conversation_key,

@@ -1,8 +1,8 @@
 """The working set and the context library between two turns.
 
 ``list_working_set`` returns what the model must be able to read next, ``list_library`` every known artifact with its
-form and token count. ``match_names``, ``resolve_drops_and_detaches`` and ``resolve_pins`` find what a user means by a name.
-``changed_attachments`` reads sticky attachments again. ``MovedFiles`` recognises files that were moved, so that they
+form and token count. ``find_ids_by_name``, ``resolve_drops_and_detaches`` and ``resolve_pins`` find what a user means by a name.
+``reread_changed_attachments`` reads sticky attachments again. ``MovedFiles`` recognises files that were moved, so that they
 keep their id and their text is not sent again.
 """
 
@@ -26,7 +26,7 @@ from lamella.core.budget import count_images_tokens, count_tools_tokens
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import ArtifactForm, AttachmentMode, SystemParts, Turn, TurnSettings
 from lamella.core.prompt.attachments import drop_from_library, is_in_working_set
-from lamella.core.prompt.layers.library import is_readable
+from lamella.core.prompt.layers.library import shows_carried_form
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import PromptState, get_index
@@ -47,7 +47,7 @@ def resolve_pins(
     gone = {name for receipt in receipts for step in receipt.steps for name in step.removed}
     messages = {name: message_id for name, message_id in message_ids_by_alias(state).items() if message_id not in gone}
     artifacts: dict[str, Artifact] = {}
-    pinned = set(state.pinned if turn_request.pinned is None else turn_request.pinned)
+    pinned = set(state.pinned if turn_request.previously_pinned is None else turn_request.previously_pinned)
     for names, policy in ((turn_request.pin, AttachmentPolicy.PIN), (turn_request.unpin, AttachmentPolicy.FOLLOW)):
         for name in names:
             if name in state.library:
@@ -149,7 +149,7 @@ class MovedFiles:
             self.warnings.append(_MOVED_MESSAGE.format(name=known.id, place=path))
         return replace(current, id=known.id, title=known.title, source=source)
 
-    def match_moved_file(self, artifact: Artifact) -> Artifact:
+    def rename_if_moved(self, artifact: Artifact) -> Artifact:
         """Return an artifact under its earlier name if its file was moved, otherwise unchanged."""
         path = artifact.source.path
         if not _is_file(artifact) or path is None or artifact.id in self._known_by_id:
@@ -225,7 +225,7 @@ def reattach_missing(turn: Turn, state: PromptState) -> Turn:
         for name, entry in less
         if name not in but
         and is_in_working_set(entry, turn.turn_settings, turn_number=state.turn_count)
-        and not is_readable(entry, placed[name], turn.turn_settings)
+        and not shows_carried_form(entry, placed[name], turn.turn_settings)
     ]
     return replace(turn, attached=(*turn.attached, *back)) if back else turn
 
@@ -288,7 +288,7 @@ def droppable_names(state: PromptState) -> dict[str, str]:
     return {str(one.id): display_name(one) for one in list_droppable_artifacts(state)}
 
 
-def attached_with(artifact: Artifact) -> str | None:
+def get_group_name(artifact: Artifact) -> str | None:
     """Return the name of the folder, tag or codebase that an artifact came with, or None."""
     how, _, brought = (artifact.source.via or "").partition(":")
     return brought if brought and how in (ArtifactKind.FOLDER, ArtifactKind.TAG, ArtifactKind.CODEBASE) else None
@@ -299,7 +299,7 @@ def is_from_codebase(artifact: Artifact) -> bool:
     return (artifact.source.via or "").startswith(f"{ArtifactKind.CODEBASE}:")
 
 
-def match_names(name: str, artifacts: Iterable[Artifact]) -> list[str]:
+def find_ids_by_name(name: str, artifacts: Iterable[Artifact]) -> list[str]:
     """Return the ids that a name means among these artifacts.
 
     The name may be an id, the file or title of images, a range of selected lines, or a folder or tag, which means
@@ -322,7 +322,7 @@ def _list_alternative_names(artifact: Artifact) -> tuple[str, ...]:
 
 def _is_attached_with(name: str, artifact: Artifact) -> bool:
     """Return whether an artifact came with the folder or tag of this name; a trailing slash is ignored."""
-    brought = attached_with(artifact)
+    brought = get_group_name(artifact)
     return brought is not None and name.rstrip("/") in (brought.rstrip("/"), artifact.source.via)
 
 
@@ -334,7 +334,7 @@ def resolve_drops_and_detaches(
     detach: dict[str, None] = {}
     working_set = list_working_set(state, turn_settings) if turn_request.detach else []
     for name in turn_request.detach:
-        ids = match_names(name, working_set)
+        ids = find_ids_by_name(name, working_set)
         detach |= dict.fromkeys(ids)
         if not ids:
             warnings.append(f"Nothing to detach: {name} is not in the working set.")
@@ -345,7 +345,7 @@ def _resolve_dropped(
     names: Sequence[str], state: PromptState, system: SystemParts
 ) -> tuple[tuple[str, ...], list[str]]:
     present = list_droppable_artifacts(state) if names else []
-    matched = [one for name in names for one in match_names(name, present) or [name]]
+    matched = [one for name in names for one in find_ids_by_name(name, present) or [name]]
     inlined_ids = {artifact.id for artifact in system.inlined}
     placed_ids = (state.placed.keys() | state.unlisted_attachments.keys()) - inlined_ids
     all_warnings: list[str] = []
@@ -358,7 +358,7 @@ def _resolve_dropped(
     return tuple(dropped), all_warnings
 
 
-def changed_attachments(
+def reread_changed_attachments(
     state: PromptState, sources: SourceReaders, *, except_for: Collection[str]
 ) -> tuple[list[Artifact], list[str]]:
     """Return sticky attachments whose source text changed since they were sent, and messages about them.

@@ -42,19 +42,19 @@ from lamella.core.log.events.codec import (
 )
 from lamella.core.log.events.compaction import CompactionEvent
 from lamella.core.log.events.kinds import EventBatch, EventKind, EventRecord, RenameEvent
-from lamella.core.log.events.message import MessageEvent, TurnOverrides, inherits_turn_settings
-from lamella.core.log.log import EventLog
+from lamella.core.log.events.message import QuestionEvent, TurnOverrides, inherits_turn_settings
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.tree import MessageTree
-from lamella.core.log.turn import LayoutMode, MessageAuthor, ReplyEvent, Turn, TurnSettings, message_id
+from lamella.core.log.turn import LayoutMode, MessageAuthor, ReplyEvent, Turn, TurnSettings, compute_message_id
 from lamella.core.log.turn_records import (
     DECODING_ERRORS,
     PackedTurnRecords,
     TurnRecord,
     TurnRecordPart,
+    branch_message_ids,
     branch_parts,
     damaged_record_error,
-    message_ids,
     message_ids_and_texts,
     split_records,
 )
@@ -70,21 +70,21 @@ _TWO_TURNS = 2
 _DEFAULT_TURN_SETTINGS = TurnSettings()
 
 
-def last_sent_turn(records: Sequence[TurnRecord], log: EventLog) -> LastSentTurn:
+def last_sent_turn(records: Sequence[TurnRecord], log: FoldedLog) -> LastSentTurn:
     """Return what is known of the last turn of a branch, and of the last request on any branch."""
     asked = log.nodes.get(log.last_sent[0])
-    question = None if asked is None else asked.question
+    question = None if asked is None else asked.question_event
     return LastSentTurn(
         asked_at=parse_message_time(records[-1].message) if records else None,
         sent_at=None if asked is None else parse_message_time(asked),
         response_id=_last_response_id(records),
-        pause_seconds=_last_pause(records),
+        seconds_since_previous_turn=_last_pause(records),
         fingerprint=None if question is None else question.imprint,
         keep_alive_times=_keep_alive_times(records, log),
     )
 
 
-def _keep_alive_times(records: Sequence[TurnRecord], log: EventLog) -> tuple[datetime, ...]:
+def _keep_alive_times(records: Sequence[TurnRecord], log: FoldedLog) -> tuple[datetime, ...]:
     """Return when the last request was sent again after its answer to keep its cache entry."""
     reply = records[-1].reply if records else None
     after = () if reply is None else log.auxiliary_calls.get(reply.id, ())
@@ -119,12 +119,12 @@ def last_model(records: Sequence[TurnRecord]) -> str | None:
             if isinstance(part, TurnRecord)
             else None
         )
-        if isinstance(named, PackedTurnRecords | MessageEvent) and named.model:
+        if isinstance(named, PackedTurnRecords | QuestionEvent) and named.model:
             return named.model
     return None
 
 
-def last_runner(log: EventLog) -> str | None:
+def last_runner(log: FoldedLog) -> str | None:
     """Return the runner of the last question of the active branch; None if nothing was asked yet."""
     last = log.nodes.get(log.head)
     if last is None:
@@ -135,7 +135,7 @@ def last_runner(log: EventLog) -> str | None:
     return given if isinstance(given, str) else _DEFAULT_TURN_SETTINGS.runner
 
 
-def last_layout(log: EventLog) -> LayoutMode | None:
+def last_layout(log: FoldedLog) -> LayoutMode | None:
     """Return the layout of the last turn; None if nothing was asked or the turn leaves its settings open."""
     last = log.nodes.get(log.head) or next(iter(log.nodes.values()), None)
     if last is None:
@@ -147,15 +147,15 @@ def last_layout(log: EventLog) -> LayoutMode | None:
     return None if inherits_turn_settings(asked) else _DEFAULT_TURN_SETTINGS.layout
 
 
-def empty_reply_id(log: EventLog, message: str) -> str:
+def empty_reply_id(log: FoldedLog, message: str) -> str:
     """Return the id that an empty reply to a question has; an empty string if the message is no question."""
     node = log.nodes.get(message)
-    if node is None or not isinstance(node.event, MessageEvent):
+    if node is None or not isinstance(node.event, QuestionEvent):
         return ""
-    return message_id(log.conversation, parent=node.event.id, role=MessageAuthor.REPLY, text="")
+    return compute_message_id(log.conversation, parent=node.event.id, role=MessageAuthor.REPLY, text="")
 
 
-def records_before(log: EventLog, message: str) -> Sequence[TurnRecord]:
+def records_up_to(log: FoldedLog, message: str) -> Sequence[TurnRecord]:
     """Return the turns before a turn that is asked after ``message``.
 
     If that message is a question with an empty reply, the reply is included.
@@ -164,13 +164,13 @@ def records_before(log: EventLog, message: str) -> Sequence[TurnRecord]:
     return log.branch_records(empty if empty in log.nodes else message)
 
 
-def inherited_overrides(log: EventLog) -> TurnOverrides:
+def inherited_overrides(log: FoldedLog) -> TurnOverrides:
     """Return the overrides for the next turn if an open question is abandoned once more.
 
     They include what that question sets now, which may differ from when it was abandoned before.
     """
     asked = log.branch_records()[-1].message.event
-    return log.overrides.merged_over(asked.overrides) if isinstance(asked, MessageEvent) else log.overrides
+    return log.overrides.merged_over(asked.overrides) if isinstance(asked, QuestionEvent) else log.overrides
 
 
 # Erased attachments, the question of a message, and errors for missing messages.
@@ -182,8 +182,8 @@ def erased_artifact_ids(records: Iterable[TurnRecord]) -> frozenset[str]:
     return frozenset(
         ref.id
         for node in nodes
-        if node.question is not None
-        for ref in node.question.artifacts()
+        if node.question_event is not None
+        for ref in node.question_event.artifacts()
         if ref.hash in node.erased
     )
 
@@ -191,7 +191,7 @@ def erased_artifact_ids(records: Iterable[TurnRecord]) -> frozenset[str]:
 _MESSAGE_ALIAS = re.compile(r"(?P<author>turn|reply):(?P<number>\d{1,9})")
 
 
-def resolve_message_alias(log: EventLog, message: str) -> str:
+def resolve_message_alias(log: FoldedLog, message: str) -> str:
     """Return the id of a message that is named by its place on the branch, as in ``turn:3`` or ``reply:3``.
 
     Anything else is returned unchanged: it is an id already, or names no message.
@@ -207,34 +207,36 @@ def resolve_message_alias(log: EventLog, message: str) -> str:
     return message if node is None else node.id
 
 
-def get_question_id(log: EventLog, message: str, *, name: str) -> str:
+def get_question_id(log: FoldedLog, message: str, *, conversation_name: str) -> str:
     """Return the id of the question that a message is, or that it answers.
 
     Raises ``InvalidOperationError`` if there is no such message. ``name`` is the name of the conversation.
     """
     node = log.nodes.get(message)
     if node is None:
-        raise message_not_found_error(log, message, name=name)
+        raise message_not_found_error(log, message, conversation_name=conversation_name)
     return node.id if node.role is MessageAuthor.USER else node.parent
 
 
-def message_not_found_error(log: EventLog, message: str, *, name: str) -> InvalidOperationError:
+def message_not_found_error(log: FoldedLog, message: str, *, conversation_name: str) -> InvalidOperationError:
     """Return the error for a message that does not exist, is on another branch, or is not a question."""
     node = log.nodes.get(message)
     if node is None:
         return InvalidOperationError(
-            f"The conversation {name} has no such message: {canonical_json(message)}.",
-            hint=lambda hints: f"See its messages with {hints.show_chat_hint(name)}.",
+            f"The conversation {conversation_name} has no such message: {canonical_json(message)}.",
+            hint=lambda hints: f"See its messages with {hints.show_chat_hint(conversation_name)}.",
         )
-    if message in message_ids(log.branch_records()) and node.role is MessageAuthor.REPLY:
+    if message in branch_message_ids(log.branch_records()) and node.role is MessageAuthor.REPLY:
         return InvalidOperationError(
-            f"The message {message} of {name} is an answer.",
+            f"The message {message} of {conversation_name} is an answer.",
             hint=f"Name its question: {node.parent}, or regenerate it.",
         )
-    head = next((head for head in log.branch_heads() if message in message_ids(log.branch_records(head))), message)
+    head = next(
+        (head for head in log.branch_heads() if message in branch_message_ids(log.branch_records(head))), message
+    )
     return InvalidOperationError(
-        f"The message {message} of {name} is on another branch.",
-        hint=lambda hints: f"Go there first: {hints.switch_branch_hint(name, head)}.",
+        f"The message {message} of {conversation_name} is on another branch.",
+        hint=lambda hints: f"Go there first: {hints.switch_branch_hint(conversation_name, head)}.",
     )
 
 
@@ -256,9 +258,9 @@ class CompactionMarker(Struct, frozen=True, kw_only=True):
     voided: tuple[str, ...] = ()
 
 
-def list_compaction_markers(conversation_key: str, records: Sequence[EventRecord]) -> tuple[CompactionMarker, ...]:
+def list_compactions_and_undos(conversation_key: str, records: Sequence[EventRecord]) -> tuple[CompactionMarker, ...]:
     """Return every compaction and undo of a conversation, in the order in which they happened."""
-    log = EventLog(conversation_key)
+    log = FoldedLog(conversation_key)
     markers: list[CompactionMarker] = []
     start = 0
     for end, record in enumerate(records):
@@ -282,7 +284,7 @@ def _build_marker(record: EventRecord) -> CompactionMarker:
 
 
 def _with_undo_marker(
-    log: EventLog, markers: Sequence[CompactionMarker], active_before: Sequence[str]
+    log: FoldedLog, markers: Sequence[CompactionMarker], active_before: Sequence[str]
 ) -> list[CompactionMarker]:
     """Return the markers with one more for an undo, and with the compactions it voided marked as undone."""
     voided = tuple(name for name in active_before if name not in _active_receipt_ids(log))
@@ -293,14 +295,14 @@ def _with_undo_marker(
     return [*marked, CompactionMarker(message=log.head, voided=voided)]
 
 
-def _active_receipt_ids(log: EventLog) -> Sequence[str]:
+def _active_receipt_ids(log: FoldedLog) -> Sequence[str]:
     return [event.id for event in log.active_compactions(log.branch_records()).events]
 
 
 # Titles: the last one set, otherwise one made from the first question.
 
 
-def get_title(log: EventLog) -> str:
+def get_title(log: FoldedLog) -> str:
     """Return the title of a conversation; empty if it has neither a title nor a message."""
     if log.title:
         return log.title
@@ -315,7 +317,7 @@ def find_title(records: Sequence[EventRecord]) -> str | None:
     if given or first is None:
         return given
     event = _decode_title_event(first)
-    assert isinstance(event, MessageEvent)
+    assert isinstance(event, QuestionEvent)
     return make_title(event.text if event.typed is None else event.typed)
 
 
@@ -356,7 +358,7 @@ class ConversationLog:
 
     def _start_log(self, key: str) -> None:
         self._checkpoints = Checkpoints(self._store, key, events_per_checkpoint=self._backend.checkpoint_every)
-        self.log, self._is_incomplete = EventLog(key), False
+        self.log, self._is_incomplete = FoldedLog(key), False
         # The encoded state of the branch that was active in the newest checkpoint.
         self._checkpoint_state = b""
         self.token_counts = TokenCountCache(self._backend.adapters.counter)
@@ -365,7 +367,7 @@ class ConversationLog:
         self._start_log(key)
         restored = self._checkpoints.restore()
         self.log, self._checkpoint_state = restored.log, restored.state
-        self.token_counts.start_from(restored.other_counts, restored.message_counts)
+        self.token_counts.start_from(restored.encoded_other_token_counts, restored.message_token_counts)
 
     def reload(self) -> None:
         """Load what other processes wrote since.
@@ -401,8 +403,8 @@ class ConversationLog:
         self._store.append(self.log.conversation, counted, expected=self.log.version, title=title, name=self.name)
         self._extend_log(counted.records)
         self.token_counts.mark_saved(counts)
-        self._checkpoints.add_records(counted.records)
-        self._checkpoints.save(self.log, encode_checkpoint)
+        self._checkpoints.collect_token_counts(counted.records)
+        self._checkpoints.save_if_due(self.log, encode_checkpoint)
 
     def read_contents(self, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the contents with these hashes that the conversation has."""
@@ -455,7 +457,7 @@ class ConversationLog:
     def _apply_records(self, records: Sequence[EventRecord]) -> None:
         self._extend_log(records)
         self.token_counts.load_counts([record.counts for record in records])
-        self._checkpoints.add_records(records)
+        self._checkpoints.collect_token_counts(records)
 
     def load_history(
         self,
@@ -496,7 +498,7 @@ class ConversationLog:
     def _load_contents(self, records: Sequence[TurnRecordPart], compactions: ActiveCompactions) -> Mapping[str, bytes]:
         """Return the contents of some turns, of the compactions before them, and of those since the last turn."""
         before = compactions.by_next_question
-        asked = message_ids(records) if before else ()
+        asked = branch_message_ids(records) if before else ()
         own = ActiveCompactions(
             by_next_question={name: before[name] for name in asked if name in before},
             after_last_message=compactions.after_last_message,
@@ -543,7 +545,7 @@ class TurnWriter:
 
     def __init__(
         self,
-        log: EventLog,
+        log: FoldedLog,
         *,
         name: str,
         append: Callable[[EventBatch], None],
@@ -578,8 +580,8 @@ class TurnWriter:
         moment = self._format_time(at)
         parts: list[EventBatch] = []
         answers = abandoned.id if abandoned is not None else self._abandoned_message_id
-        if abandoned is not None and abandoned.skipped_outputs:
-            parts.append(build_tool_results_batch(abandoned.skipped_outputs, parent=abandoned.id, timestamp=moment))
+        if abandoned is not None and abandoned.placeholder_outputs:
+            parts.append(build_tool_results_batch(abandoned.placeholder_outputs, parent=abandoned.id, timestamp=moment))
         if answers is not None:
             parts.append(build_reply_batch("", message_id=parent_id, parent=answers, timestamp=moment))
         if receipt is not None:
@@ -598,7 +600,7 @@ class TurnWriter:
         """Write a compaction between two turns, or before a turn that was asked already."""
         self._append(build_compaction_batch(receipt, timestamp=self._format_time(at), resent_message=before_message_id))
 
-    def write_calls(self, reply: ModelReply, *, parent_id: str, at: datetime | None, call: ModelCall) -> None:
+    def write_tool_calls(self, reply: ModelReply, *, parent_id: str, at: datetime | None, call: ModelCall) -> None:
         """Write the tool calls of a reply with the model call that produced them.
 
         If the conversation continued meanwhile, the text of the reply is stored on its own branch.
@@ -606,7 +608,9 @@ class TurnWriter:
         moment = self._format_time(at)
         batch = build_tool_calls_batch(reply, parent=parent_id, timestamp=moment, model_calls=(call,))
         if not self._append_if_open(batch, parent_id):
-            reply_id = message_id(self._log.conversation, parent=parent_id, role=MessageAuthor.REPLY, text=reply.text)
+            reply_id = compute_message_id(
+                self._log.conversation, parent=parent_id, role=MessageAuthor.REPLY, text=reply.text
+            )
             self._record_on_own_branch(
                 ModelAnswer(reply=reply), message_id=reply_id, parent_id=parent_id, at=moment, calls=(call,)
             )
@@ -679,7 +683,7 @@ class TurnWriter:
 
 
 def encode_checkpoint(
-    log: EventLog, state: PromptState, *, defaults: TurnSettings, tokenizer: Tokenizer
+    log: FoldedLog, state: PromptState, *, defaults: TurnSettings, tokenizer: Tokenizer
 ) -> BranchCheckpoint:
     """Encode a state of the active branch with the blocks it refers to; empty if it belongs to another branch."""
     records = log.branch_records()

@@ -18,7 +18,7 @@ from lamella.core.compaction.summaries import (
 )
 from lamella.core.compaction.summary_checks import find_summary_problem
 from lamella.core.prompt.layers.history import HistoryTurn
-from lamella.core.prompt.layers.model import MEMORY_HEADING, first_changed_fact, normalize_fact_line, render_memory
+from lamella.core.prompt.layers.model import MEMORY_HEADING, describe_changed_fact, normalize_fact_line, render_memory
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import truncate_words
 from lamella.core.values import replace
@@ -47,9 +47,9 @@ def make_memory_renderer(*memories: UserMemory) -> RenderMemory:
 
     def render(count: Callable[[str], int], limit: int, chat: str) -> str:
         # The summary of a conversation is left out of its own prompt, which has the conversation itself.
-        facts = [fact for memory in memories for fact in memory.read() if fact.chat != chat]
+        facts = [fact for memory in memories for fact in memory.read() if fact.conversation_key != chat]
         saved, noted, recent = ([fact.text for fact in facts if fact.kind is kind] for kind in FactKind)
-        return render_memory(saved, noted, recent, count=count, limit=limit)
+        return render_memory(saved, noted, recent, count=count, max_tokens=limit)
 
     return render
 
@@ -94,7 +94,7 @@ class MemoryRefresher:
 
     def find_first_change(self, state: PromptState, settings: PromptSettings) -> str | None:
         """Return the first line that differs between prompt and files, with what happened to it, or None."""
-        return first_changed_fact(state.system.memory, self._render_memory(state, settings))
+        return describe_changed_fact(state.system.memory, self._render_memory(state, settings))
 
     def _render_memory(self, state: PromptState, settings: PromptSettings) -> str:
         limit = min(MAX_MEMORY_TOKENS, settings.budget.limit // _BUDGET_DIVISOR)

@@ -5,7 +5,7 @@ from itertools import chain, count
 
 from lamella.errors import InvalidOperationError
 from lamella.hints import quote_for_shell
-from lamella.ports import ConversationSummary, Store
+from lamella.ports import ConversationListItem, Store
 
 # This many characters of a generated key are taken for the beginning of a key, even if beginnings of names do not count.
 _MIN_KEY_PREFIX = 6
@@ -14,7 +14,7 @@ _MAX_LISTED_NAMES = 5
 
 def find_conversation_by_name(
     store: Store, name_or_key: str, *, match_prefix: bool = True
-) -> ConversationSummary | None:
+) -> ConversationListItem | None:
     """Return the conversation with this name, key or title, or with a name, key or title that starts like this.
 
     Titles also match in another case. Returns None if there is none. Raises ``InvalidOperationError`` if several match.
@@ -23,7 +23,7 @@ def find_conversation_by_name(
     found = store.find_conversation(name_or_key)
     if found is not None:
         return found
-    alive = [listed for listed in store.list_conversations() if listed.erased is None]
+    alive = [listed for listed in store.list_conversations() if listed.erased_at is None]
     wanted = name_or_key.casefold()
     exact = [listed for listed in alive if listed.title == name_or_key]
     titled = exact or [listed for listed in alive if wanted and listed.title.casefold() == wanted]
@@ -36,9 +36,9 @@ def find_conversation_by_name(
     return _get_only(begun, f"begin with {name_or_key!r}") if begun else None
 
 
-def find_tombstone(store: Store, name_or_key: str) -> ConversationSummary | None:
+def find_tombstone(store: Store, name_or_key: str) -> ConversationListItem | None:
     """Return the tombstone with this key, or the last one with this name; None if there is none."""
-    erased = [listed for listed in store.list_conversations() if listed.erased is not None]
+    erased = [listed for listed in store.list_conversations() if listed.erased_at is not None]
     keyed = next((listed for listed in erased if listed.conversation == name_or_key), None)
     return keyed or next((listed for listed in erased if listed.name == name_or_key), None)
 
@@ -56,7 +56,7 @@ def conversation_not_found_error(name_or_key: str) -> InvalidOperationError:
     )
 
 
-def _matches_prefix(summary: ConversationSummary, prefix: str, *, match_prefix: bool) -> bool:
+def _matches_prefix(summary: ConversationListItem, prefix: str, *, match_prefix: bool) -> bool:
     if match_prefix and summary.name.startswith(prefix):
         return True
     # Conversations created before there were generated keys use their name as key.
@@ -65,7 +65,7 @@ def _matches_prefix(summary: ConversationSummary, prefix: str, *, match_prefix: 
     return long and not chosen and summary.conversation.startswith(prefix)
 
 
-def _get_only(matches: Sequence[ConversationSummary], description: str) -> ConversationSummary:
+def _get_only(matches: Sequence[ConversationListItem], description: str) -> ConversationListItem:
     if len(matches) == 1:
         return matches[0]
     names = ", ".join(quote_for_shell(listed.name) for listed in matches[:_MAX_LISTED_NAMES])

@@ -141,6 +141,6 @@ def read_citations(record: TurnRecord, contents: ContentsByHash) -> tuple[Citati
 def _cited_artifacts(record: TurnRecord) -> dict[str, StoredArtifact]:
     """Return the artifacts of the question that the reply cites, by id."""
     cited = {source.id for source in record.sources}
-    question = record.message.question
+    question = record.message.question_event
     came: Iterable[StoredArtifact] = () if question is None or not cited else question.artifacts()
     return {str(ref.id): ref for ref in came if ref.id in cited}

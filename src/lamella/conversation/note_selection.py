@@ -17,7 +17,7 @@ from lamella.core.prompt.layers.library import render_shorter_form
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import PromptState
 from lamella.core.search.language import normalize_text
-from lamella.core.search.search import rank_texts
+from lamella.core.search.search import rank_paths
 from lamella.core.values import replace
 
 # Takes a question and (path, text) pairs, and returns the paths, best first.
@@ -36,7 +36,7 @@ _MAX_NAMED_NOTES = 3
 
 def rank_by_words(question: str, notes: Sequence[tuple[str, str]]) -> Sequence[str]:
     """Rank notes by the words of the question, rarer words first; needs no index."""
-    return rank_texts(question, notes, key=normalize_text)
+    return rank_paths(question, notes, normalize=normalize_text)
 
 
 def with_group_notes_that_fit(
@@ -48,7 +48,7 @@ def with_group_notes_that_fit(
     turn's own share of what the limit leaves beside the parts that no compaction removes. Whole notes come first, then
     outlines, in the order of their relevance to the question.
     """
-    groups = group_notes(turn.attached)
+    groups = group_by_folder_or_tag(turn.attached)
     previous = {
         via: choice for via, notes in groups.items() if (choice := _previous_selection(via, notes, state)) is not None
     }
@@ -95,7 +95,7 @@ def _select_by_group(
     return chosen, messages
 
 
-def group_notes(attached: Sequence[Artifact]) -> dict[str, list[Artifact]]:
+def group_by_folder_or_tag(attached: Sequence[Artifact]) -> dict[str, list[Artifact]]:
     """Group the notes that came with a folder or tag by ``ArtifactSource.via``, if no selection was made yet.
 
     A pin by the user and a list of omitted notes both count as a selection.

@@ -96,21 +96,21 @@ class BranchHistory:
         turns = expand_batches(parts[-back:])
         return turns[-back] if back <= len(turns) else None
 
-    def append_turn(self, turn: Turn, *, message: str, at: datetime | None = None) -> None:
+    def append_turn(self, turn: Turn, *, message_id: str, at: datetime | None = None) -> None:
         """Append a turn; the pending receipts belong to it from now on."""
         self.turns.append(turn)
         self.turn_count += 1
-        self.message_ids.append(message)
+        self.message_ids.append(message_id)
         self.receipts = ()
         if at is not None:
-            self._times[message] = at
+            self._times[message_id] = at
 
-    def set_reply(self, text: str, *, message: str, at: datetime | None = None) -> None:
+    def set_reply(self, text: str, *, message_id: str, at: datetime | None = None) -> None:
         """Set the reply of the last turn."""
-        self.turns[-1] = replace(self.turns[-1], reply=text, reply_id=message)
-        self.message_ids.append(message)
+        self.turns[-1] = replace(self.turns[-1], reply=text, reply_id=message_id)
+        self.message_ids.append(message_id)
         if at is not None:
-            self._times[message] = at
+            self._times[message_id] = at
 
     def message_time(self, message: str) -> str | None:
         """Return when a message was written as an ISO 8601 string in UTC, or None if unknown."""

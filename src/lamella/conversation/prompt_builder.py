@@ -29,7 +29,7 @@ from lamella.conversation.past_turns import (
 from lamella.conversation.reasons import PromptExplanation, explain_artifact, preview_prompt
 from lamella.conversation.recall import BranchSearch, with_recall_hint
 from lamella.conversation.shared_prefixes import SharedPrefixes
-from lamella.conversation.turn import BuiltTurn, ModelAnswer, RecallOffer, TurnRequest, apply_pending_system
+from lamella.conversation.turn import BuiltTurn, ModelAnswer, RecallOffer, TurnRequest, apply_deferred_system
 from lamella.conversation.turn_reader import read_turn
 from lamella.conversation.validation import check_time_zone
 from lamella.core.budget import Tokenizer, exceeds_share
@@ -40,11 +40,11 @@ from lamella.core.log.call import ModelCall
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import AttachmentMode, HistoryRewrite, Turn, TurnSettings
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
-from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_prompt
+from lamella.core.prompt.advance import add_reply, advance, pending_prompt, replace_rounds
 from lamella.core.prompt.envelope import Envelope, is_shortened, make_envelope, make_fingerprint
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDO_CAUSE, apply_receipts
-from lamella.core.prompt.signed_reasoning import sign_reply
+from lamella.core.prompt.signed_reasoning import bind_reasoning_to_request
 from lamella.core.prompt.state import PromptState
 from lamella.core.search.recall import RECALL_TOKENS, RecallHit
 from lamella.core.search.search import SearchHit
@@ -113,7 +113,7 @@ class PromptBuilder:
         for turn in past.pending_turns:
             self._state = advance(self._state_before_pending, turn, place, tokenizer=tokenizer)
 
-    def resume_after_request(
+    def restore_last_request(
         self,
         last_prompt: Prompt | None,
         *,
@@ -122,7 +122,7 @@ class PromptBuilder:
         list_sent: ListSentRequests,
     ) -> None:
         """Continue after the request that was sent last: ``last_prompt``, or the last request of this branch."""
-        self.usage_tracker.resume_after_request(
+        self.usage_tracker.restore_last_request(
             last_prompt or self._state.last_prompt,
             sent,
             budget=self._prompt_settings.budget,
@@ -130,11 +130,11 @@ class PromptBuilder:
             list_sent=list_sent,
         )
 
-    def mark_undone(self) -> None:
+    def mark_compaction_undone(self) -> None:
         """Record that the next request differs from the last one because a compaction was undone."""
         self._state = replace(self._state, compaction_step=UNDO_CAUSE)
 
-    def mark_pending_undone(self) -> None:
+    def mark_pending_compaction_undone(self) -> None:
         """Record the same for the request that awaits its reply, unless it was compacted since."""
         self._state_before_pending = replace(self._state_before_pending, compaction_step=UNDO_CAUSE)
         self._state = advance(
@@ -144,7 +144,7 @@ class PromptBuilder:
             tokenizer=self._prompt_settings.tokenizer,
         )
 
-    def set_stages(self, session: WorkflowSession) -> None:
+    def use_workflow_stages(self, session: WorkflowSession) -> None:
         """Compact from now on by the approved stages of a workflow."""
         self._prompt_settings = with_completed_stages(self._prompt_settings, session, self._history.message_ids)
 
@@ -215,11 +215,11 @@ class PromptBuilder:
         A ``Turn`` instead of a turn request is asked again as it was read, under the current turn settings.
         """
         check_time_zone(at)
-        unanswered = pending_prompt(self._state).user.id if self._state.waits_for_reply else None
+        unanswered = pending_prompt(self._state).question.id if self._state.waits_for_reply else None
         skipped = tuple(skipped_call_output(call) for call in self.pending_tool_calls)
         state = self._state_without_reply()
         settled, turn, settings = self._prepare(turn_request, state, at=at, rewritten=rewritten)
-        turn, opened = self._fitter.fit(settled, turn, settings, path=self._history.message_ids)
+        turn, opened = self._fitter.fit(settled, turn, settings, message_ids=self._history.message_ids)
         # The cached prefix changes in this turn anyway, so the deferred system prompt parts can change with it at no
         # extra cost. They are not deferred the second time, so this recurses only once.
         if (
@@ -227,7 +227,7 @@ class PromptBuilder:
             and turn_request.deferred_system
             and (turn.receipts or self.usage_tracker.allows_system_change(pending_prompt(opened)))
         ):
-            return self.ask(apply_pending_system(turn_request), at=at, rewritten=rewritten)
+            return self.ask(apply_deferred_system(turn_request), at=at, rewritten=rewritten)
         if isinstance(turn_request, TurnRequest) and turn_request.recall_offer is not None:
             turn, opened = self._with_recall_tool(turn_request.recall_offer, settled, turn, opened, settings)
         turn, opened = self._clear_unused_results(settled, turn, opened, settings)
@@ -241,16 +241,16 @@ class PromptBuilder:
             entry, ledger = self.usage_tracker.build_ledger_entry(envelope, at=at)
         # Written first: if that fails, the state in memory is still the one before this turn.
         if self._writer is not None:
-            left = AbandonedTurn(id=unanswered, skipped_outputs=skipped) if unanswered is not None else None
+            left = AbandonedTurn(id=unanswered, placeholder_outputs=skipped) if unanswered is not None else None
             with measure_phase("store"):
                 self._writer.write_turn(
                     turn, message_id=opened.head, parent_id=state.head, abandoned=left, receipt=receipt, at=at
                 )
         if unanswered is not None:
             self._history.turns[-1] = self._with_tool_round(skipped)
-            self._history.set_reply("", message=state.head, at=at)
+            self._history.set_reply("", message_id=state.head, at=at)
         self._history.append_turn(
-            replace(turn, receipts=(*self._history.receipts, *turn.receipts)), message=opened.head, at=at
+            replace(turn, receipts=(*self._history.receipts, *turn.receipts)), message_id=opened.head, at=at
         )
         self._state_before_pending, self._state, self._prompt_settings = state, opened, settings
         self._pending_reply, self._early_outputs = None, ()
@@ -270,7 +270,7 @@ class PromptBuilder:
         """
         prompt = pending_prompt(opened)
         is_rewritten = self.usage_tracker.allows_system_change(prompt)
-        is_useful = is_shortened(prompt) or may_clear_later(prompt, is_rewritten=is_rewritten)
+        is_useful = is_shortened(prompt) or may_clear_later(prompt, allows_system_change=is_rewritten)
         if not is_useful or not offer.applies_to(prompt.tools):
             return turn, opened
         equipped = replace(turn, tools=(*prompt.tools, offer.definition))
@@ -328,7 +328,7 @@ class PromptBuilder:
         """Return the state if the pending turn is abandoned: its calls are not made and its reply is empty."""
         state = state or self._state
         if self._pending_reply is not None:
-            state = add_rounds(
+            state = replace_rounds(
                 state, self._with_tool_round([skipped_call_output(call) for call in self.pending_tool_calls]).rounds
             )
         return add_reply(state, "") if state.waits_for_reply else state
@@ -348,7 +348,7 @@ class PromptBuilder:
             return replace(turn_request, turn_settings=self._turn_settings, history_rewrite=rewritten, layout_plan=None)
         if self._adapters.recall_hints:
             turn_request = with_recall_hint(turn_request, self._search_for_question)
-        turn_settings = self._prompt_settings.with_runner(self._turn_settings, turn_request.runner)
+        turn_settings = self._prompt_settings.turn_settings_for_runner(self._turn_settings, turn_request.runner)
         turn = read_turn(
             turn_request,
             state,
@@ -367,7 +367,7 @@ class PromptBuilder:
                     self._initial_state, self._prompt_settings.plan_layout, tokenizer=self._prompt_settings.tokenizer
                 )
             )
-        return self.usage_tracker.mark_history_rewritten(
+        return self.usage_tracker.with_history_rewrite(
             turn, rewritten, state=state, plan_layout=self._prompt_settings.plan_layout
         )
 
@@ -385,7 +385,7 @@ class PromptBuilder:
             reply = ModelReply(text=strip_reasoning(answer), stop=StopReason.END)
             self._close_turn(ModelAnswer(reply=reply), None, at=at)
             return reply
-        call = self.usage_tracker.build_model_call(
+        call = self.usage_tracker.build_call_record(
             prompt,
             answer,
             previous_prompt=self._state_before_pending.last_prompt,
@@ -398,7 +398,7 @@ class PromptBuilder:
         reply = with_unique_call_ids(
             answer.reply, turn=self._history.turn_count, earlier_rounds=self._history.turns[-1].rounds
         )
-        reply = sign_reply(reply, model=prompt.model, tools=prompt.tools, messages=prompt.messages)
+        reply = bind_reasoning_to_request(reply, model=prompt.model, tools=prompt.tools, messages=prompt.messages)
         self._open_round(reply, call, at=at)
         return reply
 
@@ -406,7 +406,7 @@ class PromptBuilder:
         """Record an answer that calls tools; the turn stays open until their outputs are known."""
         self._skip_round(at=at)
         if self._writer is not None:
-            self._writer.write_calls(reply, parent_id=self._state.head, at=at, call=call)
+            self._writer.write_tool_calls(reply, parent_id=self._state.head, at=at, call=call)
         self.usage_tracker.record_call(call)
         self._pending_reply = reply
 
@@ -423,7 +423,7 @@ class PromptBuilder:
         self.usage_tracker.finish_turn(
             pending_prompt(self._state), self._history.turns[-1].fingerprint, model_answer.reply.text
         )
-        self._history.set_reply(model_answer.reply.text, message=state.head, at=at)
+        self._history.set_reply(model_answer.reply.text, message_id=state.head, at=at)
         self._state_before_pending = self._state = state
 
     def submit_tool_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> BuiltTurn:
@@ -444,7 +444,9 @@ class PromptBuilder:
         """Return the pending turn as it is sent next, compacted if necessary."""
         turn = self._history.turns[-1]
         before, asked = self._resolve_state(turn.turn_settings), replace(turn, receipts=())
-        fitted, opened = self._fitter.fit(before, asked, self._prompt_settings, path=self._history.message_ids[:-1])
+        fitted, opened = self._fitter.fit(
+            before, asked, self._prompt_settings, message_ids=self._history.message_ids[:-1]
+        )
         fitted, opened = self._clear_unused_results(before, fitted, opened, self._prompt_settings)
         receipt = fitted.receipts[-1] if fitted.receipts else None
         return self._record_pending_turn(
@@ -477,7 +479,7 @@ class PromptBuilder:
             new = [output for output in longer.rounds[-1].outputs if output.call not in early]
             self._writer.write_results(new, parent_id=self._state.head, at=at)
         self._history.turns[-1] = longer
-        self._state, self._pending_reply, self._early_outputs = add_rounds(self._state, longer.rounds), None, ()
+        self._state, self._pending_reply, self._early_outputs = replace_rounds(self._state, longer.rounds), None, ()
 
     def record_early_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> None:
         """Record the outputs of tools that have finished while other calls of the same reply still run."""
@@ -512,10 +514,10 @@ class PromptBuilder:
         if turn_request.deferred_system and (
             receipt is not None or self.usage_tracker.allows_system_change(envelope.prompt)
         ):
-            return self.preview(apply_pending_system(turn_request), at=at, rewritten=rewritten)
+            return self.preview(apply_deferred_system(turn_request), at=at, rewritten=rewritten)
         return self.usage_tracker.preview_turn(envelope, number=self._history.turn_count + 1, receipt=receipt, at=at)
 
-    def pending_turn(self, *, at: datetime | None = None) -> BuiltTurn | None:
+    def prepare_pending_turn(self, *, at: datetime | None = None) -> BuiltTurn | None:
         """Return the turn that awaits its reply, to be sent again, or None.
 
         If it no longer fits, it is compacted and the compaction is recorded.
@@ -575,7 +577,7 @@ class PromptBuilder:
         if pending_prompt(self._state).total <= target_tokens:
             return None
         plan, _ = fitter.plan_compaction(
-            before, asked, self._prompt_settings, target_tokens=int(target_tokens), path=path, automatic=True
+            before, asked, self._prompt_settings, target_tokens=int(target_tokens), message_ids=path, automatic=True
         )
         return replace(turn, receipts=(*turn.receipts, plan.receipt)) if plan.receipt else None
 
@@ -607,12 +609,12 @@ class PromptBuilder:
             range_=range_,
             fitter=self._fitter if summaries else self._fitter.without_summaries(),
             target_share=to,
-            path=self._history.message_ids,
+            message_ids=self._history.message_ids,
             sent=self.usage_tracker.last_request,
             pricing=self.usage_tracker.get_pricing(self.model),
             at=at,
         )
-        return replace(proposal, based_on=tuple(one.id for one in self._history.list_receipts()))
+        return replace(proposal, active_receipt_ids=tuple(one.id for one in self._history.list_receipts()))
 
     def commit(self, planned: CompactionProposal, *, at: datetime | None = None) -> CompactionReceipt:
         """Carry out a planned compaction; raises ``InvalidOperationError`` if the conversation changed since."""
@@ -622,7 +624,7 @@ class PromptBuilder:
             raise InvalidOperationError(
                 "There is nothing to compact.", hint="Plan with a smaller share, for example 0.3."
             )
-        if receipt.parent != self._state_without_reply().head or planned.based_on != tuple(
+        if receipt.parent != self._state_without_reply().head or planned.active_receipt_ids != tuple(
             one.id for one in self._history.list_receipts()
         ):
             raise InvalidOperationError(
@@ -640,12 +642,12 @@ class PromptBuilder:
         self.stop_pending_turn(at=at)
         # If no request was sent under them, compaction and undo cancel out and the next request is not changed by them.
         moves = self._state.compaction_step == UNDO_CAUSE or any(one not in self._history.receipts for one in voided)
-        self.undo_compactions(voided)
+        self.rebuild_without_compactions(voided)
         if moves:
-            self.mark_undone()
+            self.mark_compaction_undone()
         return voided[0]
 
-    def undo_compactions(self, voided: Sequence[CompactionReceipt]) -> None:
+    def rebuild_without_compactions(self, voided: Sequence[CompactionReceipt]) -> None:
         """Rebuild the state without these compactions; the ledger keeps what was sent under them."""
         self._history = self._history.without_compactions(voided)
         self._rebuild_state()

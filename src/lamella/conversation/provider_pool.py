@@ -105,7 +105,9 @@ class ProviderPool:
         return self._loop if self._loop is not None and self._loop.is_running() else None
 
     @asynccontextmanager
-    async def open_send_context(self, model: str, *, max_answer_tokens: int) -> AsyncGenerator[SendContext, None]:
+    async def open_separate_send_context(
+        self, model: str, *, max_answer_tokens: int
+    ) -> AsyncGenerator[SendContext, None]:
         """Yield a send context for another event loop, with its own connections, which are closed at the end."""
         if self._fixed_provider is not None or (model in self._providers_by_model and self.is_loop_independent(model)):
             provider = self._providers_by_model[model] if self._fixed_provider is None else self._fixed_provider

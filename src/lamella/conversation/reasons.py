@@ -88,7 +88,7 @@ class _ArtifactTrace:
 def explain_artifact(
     name: str,
     history: BranchHistory,
-    sent: Prompt,
+    prompt: Prompt,
     *,
     erased: Collection[str] = (),
     message_names: Collection[str] = (),
@@ -100,7 +100,7 @@ def explain_artifact(
     traces = _trace_artifacts(history)
     found = _resolve_name(name, traces, erased)
     trace = traces.get(found)
-    segments = tuple(_iter_segments(found, sent))
+    segments = tuple(_iter_segments(found, prompt))
     if found in erased and not segments:
         why, remedies = (
             "It was erased for good.",
@@ -112,9 +112,9 @@ def explain_artifact(
     elif trace is None:
         why, remedies = (_explain_system_part(found), []) if segments else _explain_unknown(found, traces)
     elif segments:
-        why, remedies = _explain_placed(found, trace, segments, receipts=history.list_receipts(), sent=sent)
+        why, remedies = _explain_placed(found, trace, segments, receipts=history.list_receipts(), sent=prompt)
     else:
-        why, remedies = _explain_missing(found, trace, receipts=history.list_receipts(), sent=sent)
+        why, remedies = _explain_missing(found, trace, receipts=history.list_receipts(), sent=prompt)
     return PromptExplanation(
         id=found,
         kind="" if trace is None else trace.kind,

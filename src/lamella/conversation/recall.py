@@ -16,8 +16,8 @@ from lamella.core.artifacts.kinds import make_tool_result
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import MessageAuthor, Turn
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.search.index import Passage, PassageIndex, list_searchable_texts, passages_in_prompt
-from lamella.core.search.recall import RECALL_TOKENS, RecalledMessage, RecallHit, fill_budget, recall_passages
+from lamella.core.search.index import Passage, PassageIndex, list_passages, passage_ids_in_prompt
+from lamella.core.search.recall import RECALL_TOKENS, RecalledMessage, RecallHit, fit_hits_to_budget, recall_passages
 from lamella.core.search.search import SearchHit, search_for_question
 from lamella.core.text.content import truncate_words
 from lamella.core.values import replace as struct_replace
@@ -98,10 +98,10 @@ class BranchSearch:
         excluded, named = self._ids_in_full(get_prompt, state_key), _TURN_QUERY.fullmatch(query)
         index = self.get_index(history)
         if named is not None:
-            there = list_searchable_texts(history.list_turns(), history.message_ids)
+            there = list_passages(history.list_turns(), history.message_ids)
             hits = _turn_hits(there, named[1], without=excluded, limit=limit)
             names = [hit.passage.id for hit in hits]
-            found = fill_budget(index, hits, query, count=count, max_tokens=max_tokens, named=names)
+            found = fit_hits_to_budget(index, hits, query, count=count, max_tokens=max_tokens, named=names)
         else:
             found = recall_passages(index, query, count=count, limit=limit, max_tokens=max_tokens, excluded=excluded)
         return _with_times(found, history)
@@ -117,7 +117,7 @@ class BranchSearch:
     def _ids_in_full(self, get_prompt: Callable[[], Prompt], state_key: tuple[object, ...]) -> frozenset[str]:
         # Compare by identity: states and receipts are immutable, so a change always gives new objects.
         if len(state_key) != len(self._state_key) or any(map(is_not, state_key, self._state_key)):
-            self._full_ids, self._state_key = passages_in_prompt(get_prompt()), state_key
+            self._full_ids, self._state_key = passage_ids_in_prompt(get_prompt()), state_key
         return self._full_ids
 
     def get_index(self, history: BranchHistory) -> PassageIndex:
@@ -133,7 +133,7 @@ class BranchSearch:
 
     def _reindex(self, index: PassageIndex, history: BranchHistory) -> None:
         before = history.list_turns()[:-1]
-        index.replace_from(list_searchable_texts(before, history.message_ids))
+        index.replace_from(list_passages(before, history.message_ids))
         answered = sum(turn.reply is not None for turn in before)
         self._last_indexed = (None, len(before), len(before) + answered, len(index))
         if history.turns:
@@ -146,9 +146,7 @@ class BranchSearch:
             turn = history.turns[number - history.turn_count]
             if turn is not known:
                 index.replace_from(
-                    list_searchable_texts(
-                        [turn], history.message_ids[message : message + 2], first_turn_number=number + 1
-                    ),
+                    list_passages([turn], history.message_ids[message : message + 2], first_turn_number=number + 1),
                     start=size,
                 )
             self._last_indexed = (turn, number, message, size)
@@ -242,7 +240,7 @@ def make_compact_tool(compact: Callable[[], CompactionReceipt | None]) -> Tool:
 
     return Tool(
         name="compact",
-        changes=True,
+        has_side_effects=True,
         description=(
             "Make room in this conversation: old tool results, notes and replies leave the prompt, and recall finds "
             "every word of them. Use it before work that will need much room, when one piece of work is done, or when "

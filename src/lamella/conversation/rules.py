@@ -6,7 +6,7 @@ from lamella.conversation.turn import TurnRequest
 from lamella.core.log.turn import RuleChanges
 from lamella.core.prompt.rules import merge_rules
 from lamella.core.prompt.state import PromptState
-from lamella.core.text.content import normalise, short_hash
+from lamella.core.text.content import normalize_line_ends, short_hash
 from lamella.core.text.directives import find_directives
 from lamella.core.text.word_lists import WordLists
 from lamella.errors import InvalidOperationError
@@ -77,7 +77,7 @@ def rule_id(text: str) -> str:
 
 def validate_rule(text: str) -> str:
     """Return a rule as it is stored, on one line; raises ``InvalidOperationError`` if it is empty or too long."""
-    line = " ".join(normalise(text).split())
+    line = " ".join(normalize_line_ends(text).split())
     if not line or len(line) > _MAX_RULE_CHARS:
         raise InvalidOperationError(
             f"A rule has {len(line):,} characters; it may have 1 to {_MAX_RULE_CHARS}.",

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from lamella.attach import Tool
-from lamella.conversation.compaction import run_with_summaries
+from lamella.conversation.compaction import run_restarting_for_summaries
 from lamella.conversation.note_index import NoteIndex
 from lamella.conversation.tool_executor import LocalToolset, Toolset, ToolSource
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, RecallOffer, TurnRequest
 from lamella.conversation.turn_runner import (
-    Event,
-    SendAttempt,
+    PartialAnswer,
     SendContext,
+    TurnEvent,
     TurnLimits,
     TurnRunner,
     TurnUsage,
@@ -95,10 +95,10 @@ class RunRequest(Struct, frozen=True, kw_only=True):
 
 
 # Running.
-Runner = Callable[[RunRequest], AsyncGenerator[Event, None]]
+Runner = Callable[[RunRequest], AsyncGenerator[TurnEvent, None]]
 
 
-def execute_run(run_request: RunRequest, *, tools: Toolset | None = None) -> AsyncGenerator[Event, None]:
+def execute_run(run_request: RunRequest, *, tools: Toolset | None = None) -> AsyncGenerator[TurnEvent, None]:
     """Ask or continue the waiting turn, send it and record the answer; every runner ends here.
 
     ``tools`` run the calls; by default the caller's tools and recall do.
@@ -148,7 +148,7 @@ def with_offer_of(recall: Tool, turn_request: TurnRequest, *, toolset: LocalTool
     return replace(turn_request, recall_offer=offer)
 
 
-def start_run(run_request: RunRequest, *, default: str) -> AsyncGenerator[Event, None]:
+def start_run(run_request: RunRequest, *, default: str) -> AsyncGenerator[TurnEvent, None]:
     """Return the events of a run, from the runner that the question names or from the default runner.
 
     A waiting turn is continued by the runner that it was asked with.
@@ -183,20 +183,20 @@ async def record_question(run_request: RunRequest) -> RunRequest:
     if run_request.turn_request is None or run_request.turn is not None:
         return run_request
     began = run_request.send_context.clock.now()
-    turn = await run_with_summaries(
+    turn = await run_restarting_for_summaries(
         partial(run_request.conversation.ask, run_request.turn_request, at=began),
         run_request.send_context.workers.run_uncancellable,
     )
     return replace(run_request, turn=turn, started_at=began)
 
 
-async def with_retrieved(run_request: RunRequest, retrieved: TurnRequest) -> RunRequest:
+async def record_retrieved(run_request: RunRequest, retrieved: TurnRequest) -> RunRequest:
     """Return the run request with the retrieved material added to its question, or unchanged if there is none."""
     if not (retrieved.attach or retrieved.results or retrieved.citations or retrieved.warnings):
         return run_request
     at, before = run_request.send_context.clock.now(), run_request.turn
-    turn = await run_with_summaries(
-        partial(run_request.conversation.complete_pending_turn, retrieved, at=at),
+    turn = await run_restarting_for_summaries(
+        partial(run_request.conversation.add_retrieved_to_pending_turn, retrieved, at=at),
         run_request.send_context.workers.run_uncancellable,
     )
     if turn.compaction is None and before is not None:
@@ -212,7 +212,7 @@ async def is_retrieval_done(run_request: RunRequest) -> bool:
     record, made = await run_request.send_context.workers.run(
         lambda: (run_request.conversation.turns()[-1], run_request.conversation.ledger()[-1])
     )
-    asked = record.message.question
+    asked = record.message.question_event
     found = asked is not None and (asked.results or asked.sources)
     return bool(found or record.open_rounds) or any(call.purpose == ANSWER_PURPOSE for call in made)
 
@@ -225,7 +225,7 @@ async def limit_reached_message(run_request: RunRequest) -> str:
         started=run_request.started_at or run_request.send_context.clock.now(),
     )
     if usage.has_usage_limits:
-        usage.add_calls(
+        usage.recount_calls(
             (await run_request.send_context.workers.run(run_request.conversation.ledger))[-1], answer_count=0
         )
     return usage.limit_reached_message(0)
@@ -281,7 +281,7 @@ async def send_auxiliary_call(
     request: ModelRequest, send_context: SendContext, *, record_answer: RecordAnswer
 ) -> ModelReply:
     """Send a request, with retries, and return the reply; ``record_answer`` gets the answer, also a partial one."""
-    attempt = SendAttempt(started=send_context.clock.now())
+    attempt = PartialAnswer(started=send_context.clock.now())
 
     async def make() -> ModelRequest:
         return request
@@ -303,7 +303,7 @@ async def send_auxiliary_call(
 
 
 async def _record_cut_call(
-    attempt: SendAttempt, send_context: SendContext, *, ended: str, record_answer: RecordAnswer
+    attempt: PartialAnswer, send_context: SendContext, *, ended: str, record_answer: RecordAnswer
 ) -> None:
     """Record a call that was cut off; a call without any output is not recorded.
 
@@ -314,7 +314,7 @@ async def _record_cut_call(
         await record_answer(replace(_build_answer(reply, attempt, send_context), end_reason=ended))
 
 
-def _build_answer(reply: ModelReply, attempt: SendAttempt, send_context: SendContext) -> ModelAnswer:
+def _build_answer(reply: ModelReply, attempt: PartialAnswer, send_context: SendContext) -> ModelAnswer:
     timing = CallTiming(
         first=attempt.first_token_seconds, total=elapsed_seconds(attempt.started, send_context.clock.now())
     )

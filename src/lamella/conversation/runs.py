@@ -17,9 +17,9 @@ from typing import NamedTuple, Protocol
 
 from lamella.conversation.threads import Workers
 from lamella.conversation.turn import BuiltTurn
-from lamella.conversation.turn_runner import Event, EventName
+from lamella.conversation.turn_runner import EventName, TurnEvent
 from lamella.core.log.branch import read_rounds
-from lamella.core.log.call import CutReason
+from lamella.core.log.call import IncompleteReplyReason
 from lamella.core.log.events.call import to_model_call
 from lamella.core.log.turn import ReplyEvent
 from lamella.core.log.turn_records import TurnRecord
@@ -49,7 +49,7 @@ class StreamPosition(NamedTuple):
 
 
 # An event with the position after it.
-PositionedEvent = tuple[StreamPosition, Event]
+PositionedEvent = tuple[StreamPosition, TurnEvent]
 
 
 def parse_event_id(text: str) -> StreamPosition:
@@ -90,23 +90,23 @@ def replay_turn_events(
     heard = character_count if done >= len(rounds) else 0
     rest, length = record.reply.text[heard:], len(record.reply.text)
     if rest:
-        found.append((_stored_position(message, len(rounds), length), Event(kind=EventName.DELTA, text=rest)))
+        found.append((_stored_position(message, len(rounds), length), TurnEvent(kind=EventName.DELTA, text=rest)))
     event = record.reply.event
     calls = [to_model_call(call) for call in event.calls] if isinstance(event, ReplyEvent) else []
     end = _stored_position(message, len(rounds), length)
-    found += [(end, Event(kind=EventName.USAGE, usage=call.usage)) for call in calls[-1:]]
-    return _with_numbers([*found, (end, Event(kind=EventName.DONE))])
+    found += [(end, TurnEvent(kind=EventName.USAGE, usage=call.usage)) for call in calls[-1:]]
+    return _with_numbers([*found, (end, TurnEvent(kind=EventName.DONE))])
 
 
-def _replay_round_events(tool_round: ToolRound, characters_before: int) -> Iterator[tuple[int, Event]]:
+def _replay_round_events(tool_round: ToolRound, characters_before: int) -> Iterator[tuple[int, TurnEvent]]:
     """Yield the events of a tool round, each with the number of characters added by then."""
     rest = tool_round.text[characters_before:]
     if rest:
-        yield len(rest), Event(kind=EventName.DELTA, text=rest)
+        yield len(rest), TurnEvent(kind=EventName.DELTA, text=rest)
     for call in tool_round.calls:
-        yield len(rest), Event(kind=EventName.TOOL, call=call)
+        yield len(rest), TurnEvent(kind=EventName.TOOL, call=call)
     for output in tool_round.outputs:
-        yield len(rest), Event(kind=EventName.TOOL, output=output)
+        yield len(rest), TurnEvent(kind=EventName.TOOL, output=output)
 
 
 def _stored_position(message: str, tool_round: int, character_count: int) -> StreamPosition:
@@ -122,13 +122,13 @@ def _with_numbers(events: Sequence[PositionedEvent]) -> list[PositionedEvent]:
 _RUN_NAME_BYTES = 4
 
 
-async def with_start_event(turn: BuiltTurn, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+async def with_start_event(turn: BuiltTurn, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
     """Yield the start event of a turn that was recorded before, then its events.
 
     Other turns send the start event themselves.
     """
     async with aclosing(events):
-        yield Event(kind=EventName.ENVELOPE, turn=turn)
+        yield TurnEvent(kind=EventName.ENVELOPE, turn=turn)
         async for event in events:
             yield event
 
@@ -152,7 +152,7 @@ class Run:
         # Returns the last message of the conversation that the run belongs to.
         self.get_head: Callable[[], str] | None = None
         # Why the answer ended before its end, or None.
-        self.cut_reason: CutReason | None = None
+        self.cut_reason: IncompleteReplyReason | None = None
         self._grace_seconds = grace_seconds
         self._events: list[PositionedEvent] = []
         self._tool_round, self._character_count = 0, 0
@@ -163,13 +163,13 @@ class Run:
         self._grace_timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
-    def start(self, events: AsyncGenerator[Event, None]) -> None:
+    def start(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         """Start to consume the events of a turn."""
         self._task = asyncio.get_running_loop().create_task(self._consume_events(events))
         self._start_grace_timer()
 
     @property
-    def reply(self) -> str | None:
+    def reply_id(self) -> str | None:
         """Return the id of the reply once it is recorded, or None."""
         head = None if self.get_head is None else self.get_head()
         return None if head == self.message_id else head
@@ -223,7 +223,7 @@ class Run:
             self._follower_count -= 1
             self._start_grace_timer()
 
-    async def stop(self, reason: CutReason = CutReason.STOPPED) -> None:
+    async def stop(self, reason: IncompleteReplyReason = IncompleteReplyReason.STOPPED) -> None:
         """Stop the model and wait until the text so far is recorded."""
         if self._task is not None and not self.is_over:
             self._cancel(self._task, reason)
@@ -231,7 +231,7 @@ class Run:
                 await asyncio.shield(self._task)
         await self.wait_until_finished()
 
-    def _cancel(self, task: asyncio.Task[None], reason: CutReason) -> None:
+    def _cancel(self, task: asyncio.Task[None], reason: IncompleteReplyReason) -> None:
         self.cut_reason = self.cut_reason or reason
         # The code that records the answer reads the reason from the exception.
         task.cancel(reason)
@@ -242,20 +242,20 @@ class Run:
         self._finished.set()
         self._notify_followers()
 
-    async def _consume_events(self, events: AsyncGenerator[Event, None]) -> None:
+    async def _consume_events(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         try:
             async with aclosing(events):
                 async for event in events:
                     self._update_status(event)
         except asyncio.CancelledError:
-            self.cut_reason = self.cut_reason or CutReason.INTERRUPTED
-            self._update_status(Event(kind=EventName.DONE))
+            self.cut_reason = self.cut_reason or IncompleteReplyReason.INTERRUPTED
+            self._update_status(TurnEvent(kind=EventName.DONE))
         except BaseException as error:  # noqa: BLE001 - the error is raised to the followers
             self.error = error
         finally:
             self.mark_finished()
 
-    def _update_status(self, event: Event) -> None:
+    def _update_status(self, event: TurnEvent) -> None:
         if event.turn is not None:
             self.message_id = event.turn.envelope.message_id
             prompt = event.turn.envelope.prompt
@@ -281,7 +281,7 @@ class Run:
         if self._follower_count or self.is_over or self._grace_timer is not None or self._task is None:
             return
         self._grace_timer = asyncio.get_running_loop().call_later(
-            self._grace_seconds, self._cancel, self._task, CutReason.INTERRUPTED
+            self._grace_seconds, self._cancel, self._task, IncompleteReplyReason.INTERRUPTED
         )
 
     def _stop_timer(self) -> None:
@@ -339,7 +339,7 @@ _STOP_POLL_SECONDS, _MAX_STOP_POLLS = 0.5, 100
 # How often a conversation reserved by another process is tried before the request is rejected.
 _MAX_RESERVE_TRIES = 4
 # Builds the turn to send; called when no other run uses the conversation.
-MakeEvents = Callable[[], Awaitable[AsyncGenerator[Event, None]]]
+MakeEvents = Callable[[], Awaitable[AsyncGenerator[TurnEvent, None]]]
 
 
 class Reservations(Protocol):
@@ -397,7 +397,7 @@ class RunRegistry:
         """Return whether the registry is closing and starts no new runs."""
         return self._is_stopping
 
-    def get_run(self, conversation_key: str) -> Run | None:
+    def find_run(self, conversation_key: str) -> Run | None:
         """Return the current run of a conversation in this process, or None."""
         return self._current_runs.get(conversation_key)
 
@@ -462,9 +462,9 @@ class RunRegistry:
 
     async def is_answered_elsewhere(self, conversation_key: str) -> bool:
         """Return whether another process is answering in a conversation."""
-        return await self._workers.run(partial(self.is_running_elsewhere, conversation_key))
+        return await self._workers.run(partial(self.is_answered_elsewhere_blocking, conversation_key))
 
-    def is_running_elsewhere(self, conversation_key: str) -> bool:
+    def is_answered_elsewhere_blocking(self, conversation_key: str) -> bool:
         """Return whether another process is answering in a conversation; blocks, so call it in a worker thread."""
         if conversation_key in self._current_runs:
             return False
@@ -480,7 +480,9 @@ class RunRegistry:
         runs = list(self._current_runs.values())
         if runs:
             await asyncio.wait([asyncio.ensure_future(run.wait_until_finished()) for run in runs], timeout=seconds)
-        await asyncio.gather(*(run.stop(CutReason.INTERRUPTED) for run in list(self._current_runs.values())))
+        await asyncio.gather(
+            *(run.stop(IncompleteReplyReason.INTERRUPTED) for run in list(self._current_runs.values()))
+        )
         if self._watch_task is not None:
             self._watch_task.cancel()
             await asyncio.wait([self._watch_task])

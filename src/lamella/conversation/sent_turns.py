@@ -31,8 +31,8 @@ from lamella.core.log.compactions import ActiveCompactions
 from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.compaction import CompactionEvent
 from lamella.core.log.events.kinds import DeleteEvent, EventKind, EventRecord, SwitchEvent
-from lamella.core.log.events.message import CallsEvent, MessageEvent, ResultsEvent
-from lamella.core.log.log import EventLog
+from lamella.core.log.events.message import QuestionEvent, ToolCallsEvent, ToolResultsEvent
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import ReplyEvent, RequestFingerprint, Turn
 from lamella.core.log.turn_records import TurnRecord
 from lamella.core.prompt.advance import advance, pending_prompt
@@ -95,10 +95,10 @@ class _RequestTimeline:
     """
 
     def __init__(self, conversation_key: str, records: Sequence[EventRecord]) -> None:
-        log = EventLog(conversation_key)
+        log = FoldedLog(conversation_key)
         self.heads = [""]
         self.copies: dict[int, dict[str, _CopiedMessage]] = {}
-        self.question_events: dict[str, list[tuple[int, MessageEvent]]] = {}
+        self.question_events: dict[str, list[tuple[int, QuestionEvent]]] = {}
         self.sent_versions: dict[str, list[int]] = {}
         self.opened_versions: dict[str, list[int]] = {}
         self.answers: dict[str, list[tuple[int, RequestHash]]] = {}
@@ -115,23 +115,23 @@ class _RequestTimeline:
             self.heads.append(log.head)
         self.log = log
 
-    def _add_event(self, record: EventRecord, number: int, log: EventLog) -> None:
+    def _add_event(self, record: EventRecord, number: int, log: FoldedLog) -> None:
         if record.kind in (EventKind.MESSAGE, EventKind.EDIT):
             asked = log.nodes[log.head].event
-            assert isinstance(asked, MessageEvent)
+            assert isinstance(asked, QuestionEvent)
             self.question_events.setdefault(asked.id, []).append((number, asked))
             self.sent_versions.setdefault(asked.id, []).append(number + 1)
         elif record.kind in (EventKind.CALLS, EventKind.REPLY):
             event = decode_event(record)
-            assert isinstance(event, CallsEvent | ReplyEvent)
-            made = event.model_calls if isinstance(event, CallsEvent) else event.calls
+            assert isinstance(event, ToolCallsEvent | ReplyEvent)
+            made = event.model_calls if isinstance(event, ToolCallsEvent) else event.calls
             if made and (request := made[-1].request) is not None:
                 self.answers.setdefault(event.parent, []).append((number, request))
         elif record.kind in (EventKind.RESULTS, EventKind.COMPACTION, EventKind.SWITCH):
             event = decode_event(record)
             if isinstance(event, SwitchEvent):
                 self.opened_versions.setdefault(event.head, []).append(number + 1)
-            elif isinstance(event, ResultsEvent):
+            elif isinstance(event, ToolResultsEvent):
                 self.sent_versions.setdefault(event.parent, []).append(number + 1)
             elif isinstance(event, CompactionEvent) and event.before:
                 # The request before it did not fit, or is replaced by this one.
@@ -208,12 +208,12 @@ class _RequestDeriver:
         self._restart()
 
     def _restart(self) -> None:
-        self._log = EventLog(self._conversation_key)
+        self._log = FoldedLog(self._conversation_key)
         self._turns: dict[tuple[object, ...], _TurnWithContents] = {}
         # The state before the last derived request: its tokenizer, the turns before it, and the state.
         self._known_state: tuple[str, Sequence[Turn], PromptState] | None = None
 
-    def log_at(self, version: int) -> EventLog:
+    def log_at(self, version: int) -> FoldedLog:
         """Return the log after its first ``version`` events."""
         if version < self._log.version:
             self._restart()
@@ -257,7 +257,7 @@ class _RequestDeriver:
             unhashed_missing=not missing.isdisjoint(unhashed),
         )
 
-    def _resolve_settings(self, log: EventLog) -> ConversationSettings:
+    def _resolve_settings(self, log: FoldedLog) -> ConversationSettings:
         if self._settings is None or self._settings[0] != log.settings:
             self._settings = dict(log.settings), self._backend.resolve_settings(log.settings)
         return with_last_layout(self._settings[1], log)
@@ -294,7 +294,7 @@ def _starts_with(turns: Sequence[Turn], beginning: Sequence[Turn]) -> bool:
 
 def _unhashed_contents(record: TurnRecord) -> Iterator[str]:
     """Yield the hashes of contents that fingerprints do not cover: images, and replies in a provider's own form."""
-    question = record.message.question
+    question = record.message.question_event
     if question is not None:
         yield from (image.hash for ref in question.artifacts() for image in ref.images)
     rounds = record.open_rounds if record.reply is None else record.reply.rounds
@@ -418,7 +418,9 @@ def _build_sent_turn(
     opened = log.branch_records(question)[-1]
     asked = timeline.find_question_event(opened, end)
     first = None if asked is None else deriver.derive(question, asked + 1, first=True)
-    fingerprint = None if asked is None or opened.message.question is None else opened.message.question.imprint
+    fingerprint = (
+        None if asked is None or opened.message.question_event is None else opened.message.question_event.imprint
+    )
     requests: list[_Request] = []
     for version in _list_sent_versions(timeline, question, start=end if asked is None else asked + 1, end=end):
         request = deriver.derive(question, version)
@@ -436,16 +438,21 @@ def _build_sent_turn(
         )
         if is_last_known and sent is not None:
             requests[-1] = sent
-        if check.is_as_sent and answered.status is not RequestStatus.UNVERIFIED:
+        if check.has_no_known_difference and answered.status is not RequestStatus.UNVERIFIED:
             check = answered
     last = requests[-1]
-    if check.is_as_sent and not is_last_known and last.missing and (last.turn.rounds or last.unhashed_missing):
+    if (
+        check.has_no_known_difference
+        and not is_last_known
+        and last.missing
+        and (last.turn.rounds or last.unhashed_missing)
+    ):
         # The stored hashes do not cover the last request.
         check = RequestCheck(status=RequestStatus.ERASED, detail=_describe_erased(last))
     elif check.status is RequestStatus.VERIFIED and not is_last_known and last.turn.rounds:
         detail = "no hash was stored of its last request, after tools were run"
         check = RequestCheck(status=RequestStatus.UNVERIFIED, detail=detail)
-    if check.is_as_sent:
+    if check.has_no_known_difference:
         check_invariants(requests[-1].envelope, before=requests[-1].previous_prompt)
     at = parse_message_time(opened.message)
     entry, ledger = tracker.build_ledger_entry(requests[0].envelope, at=at)
@@ -494,7 +501,7 @@ def list_last_requests(
         question, is_sent = log.last_sent
         if is_sent != number:
             continue
-        asked = log.nodes[question].question
+        asked = log.nodes[question].question_event
         if asked is None or asked.imprint is None or asked.imprint.renderer != RENDERER_VERSION:
             continue
         envelope = deriver.derive(question, number + 1).envelope

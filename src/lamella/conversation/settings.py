@@ -7,11 +7,11 @@ from msgspec import convert
 
 from lamella.conversation.backend import ConversationSettings
 from lamella.conversation.log import last_layout
-from lamella.conversation.turn import TurnRequest, system_as_request
+from lamella.conversation.turn import TurnRequest, list_all_system_parts
 from lamella.core.log.events.codec import build_event_batch
 from lamella.core.log.events.kinds import EventBatch, SettingsEvent
 from lamella.core.log.events.message import NO_OVERRIDES, StoredSystem, TurnOverrides, decode_overrides
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import SecretPolicy, SystemParts
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.values import replace
@@ -38,7 +38,7 @@ class SettingsOverrides:
         # The secret policy that was set on this object; it applies as long as the object is in use.
         self._secret_policy = overrides.get("secrets")
 
-    def resolve(self, log: EventLog) -> ConversationSettings:
+    def resolve(self, log: FoldedLog) -> ConversationSettings:
         """Resolve the settings: those in the log, overridden by those not written yet."""
         written = log.settings
         self.unsaved = {name: value for name, value in self.unsaved.items() if written.get(name) != value}
@@ -47,14 +47,14 @@ class SettingsOverrides:
             self._rules = _apply_secret_policy(self._rules, written.get("secrets"))
         return self._rules
 
-    def to_dict(self, log: EventLog) -> dict[str, object]:
+    def to_dict(self, log: FoldedLog) -> dict[str, object]:
         """Return all settings by name."""
         # Stored part settings are ignored: an imported archive must not decide which local files are read.
         listed = {**_without_system_settings(log.settings), **self.unsaved}
         listed.pop("secrets", None)
         return listed if self._secret_policy is None else {**listed, "secrets": self._secret_policy}
 
-    def set(self, settings: Mapping[str, object], log: EventLog) -> ConversationSettings:
+    def set(self, settings: Mapping[str, object], log: FoldedLog) -> ConversationSettings:
         """Add settings and return the resolved ones; if one of them is rejected, none is set."""
         before, secrets = self.unsaved, self._secret_policy
         self.unsaved, self._secret_policy = {**self.unsaved, **settings}, settings.get("secrets", self._secret_policy)
@@ -89,7 +89,7 @@ class SettingsOverrides:
         if is_first_turn and overrides is NO_OVERRIDES:
             parts = {**self._rules.load_system_parts(SYSTEM_PART_SETTINGS), **changed}
         else:
-            parts = {**system_as_request(decode_overrides(overrides)[0] or system), **changed}
+            parts = {**list_all_system_parts(decode_overrides(overrides)[0] or system), **changed}
         # Notes that the instructions include are read when the turn is asked.
         stored = convert({**parts, "typed_instructions": parts.get("instructions", "")}, StoredSystem)
         return replace(overrides, system=stored, changed_parts=tuple(sorted(changed)))
@@ -98,7 +98,7 @@ class SettingsOverrides:
         """Record that the changed settings are written; system prompt parts still wait for a turn that uses them."""
         self.unsaved = {name: value for name, value in self.unsaved.items() if name in SYSTEM_PART_SETTINGS}
 
-    def system_changed(self, overrides: TurnOverrides, previous_prompt: Prompt) -> bool:
+    def system_or_sampling_changed(self, overrides: TurnOverrides, previous_prompt: Prompt) -> bool:
         """Return whether a repeated question would have another system prompt, temperature or effort."""
         if self.changed_system_parts(overrides):
             return True
@@ -117,12 +117,12 @@ class SettingsOverrides:
                 turn_request, system={**self._rules.load_system_parts(SYSTEM_PART_SETTINGS), **turn_request.system}
             )
         system, tools, _ = decode_overrides(overrides)
-        given = {} if system is None else system_as_request(system)
+        given = {} if system is None else list_all_system_parts(system)
         return replace(
             turn_request,
             system={**given, **self.changed_system_parts(overrides), **turn_request.system},
             tools=tools if turn_request.tools is None else turn_request.tools,
-            pinned=overrides.pinned,
+            previously_pinned=overrides.pinned,
             rule_changes=overrides.rules,
         )
 
@@ -140,7 +140,7 @@ class SettingsOverrides:
         return self.changed_system_parts(overrides) if self.has_pending_system else _written_system_parts(overrides)
 
 
-def with_last_layout(settings: ConversationSettings, log: EventLog) -> ConversationSettings:
+def with_last_layout(settings: ConversationSettings, log: FoldedLog) -> ConversationSettings:
     """Return the settings with the last layout of an existing conversation, unless one was set explicitly."""
     if settings.has_explicit_layout or not log.nodes:
         return settings
@@ -166,7 +166,7 @@ def _apply_secret_policy(settings: ConversationSettings, stored_policy: object) 
 def _written_system_parts(overrides: TurnOverrides) -> dict[str, str]:
     """Return the system prompt parts that were set since the last question and are written already."""
     system = decode_overrides(overrides)[0] if overrides.changed_parts else None
-    texts = {} if system is None else system_as_request(system)
+    texts = {} if system is None else list_all_system_parts(system)
     return {name: texts[name] for name in overrides.changed_parts if name in texts}
 
 

@@ -7,17 +7,17 @@ and ``build_progress`` returns the progress that Python programs, the CLI and th
 import json
 from collections.abc import Mapping, Sequence
 
-from lamella.conversation.log import records_before
+from lamella.conversation.log import records_up_to
 from lamella.conversation.turn import TurnRequest
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.log.events.compaction import StageEvent
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.receipts import is_stage_data_id
-from lamella.core.log.turn_records import TurnRecord, message_ids
+from lamella.core.log.turn_records import TurnRecord, branch_message_ids
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import canonical_json, encode_text
 from lamella.core.values import replace
-from lamella.core.workflow.export import render_workflow_part
+from lamella.core.workflow.export import build_workflow_system_parts
 from lamella.core.workflow.session import (
     CITATIONS,
     REFERENCES,
@@ -28,7 +28,7 @@ from lamella.core.workflow.session import (
     with_completed_stages,
 )
 from lamella.errors import ArtifactError, InvalidOperationError, WorkflowError
-from lamella.ports import DigestLine, StageProgress, WorkflowProgress
+from lamella.ports import StageDecision, StageProgress, WorkflowProgress
 
 
 def build_progress(session: WorkflowSession, message_ids: Sequence[str]) -> WorkflowProgress:
@@ -58,7 +58,7 @@ def build_progress(session: WorkflowSession, message_ids: Sequence[str]) -> Work
         for stage in workflow.stages
     )
     digest = tuple(
-        DigestLine(
+        StageDecision(
             stage=one.stage,
             label=labels[one.stage],
             decision=one.decision,
@@ -86,18 +86,18 @@ _MAX_JSON_CHARS = 1_000_000
 _SYSTEM_PART_NAME = "workflow"
 
 
-def list_stage_events(log: EventLog) -> tuple[Sequence[tuple[int, StageEvent]], Sequence[str]]:
+def list_stage_events(log: FoldedLog) -> tuple[Sequence[tuple[int, StageEvent]], Sequence[str]]:
     """Return the stage events of the active branch, and the ids of its messages.
 
     The next question follows the empty answer that closes an open question, so that answer is part of the branch.
     """
-    records = records_before(log, log.head)
-    return log.stage_events(records), message_ids(records)
+    records = records_up_to(log, log.head)
+    return log.stage_events(records), branch_message_ids(records)
 
 
-def with_current_stage(turn_request: TurnRequest, log: EventLog, state: PromptState) -> TurnRequest:
+def with_current_stage(turn_request: TurnRequest, log: FoldedLog, state: PromptState) -> TurnRequest:
     """Return the turn request with the current workflow part of the system prompt, if that part has changed."""
-    records = records_before(log, log.head)
+    records = records_up_to(log, log.head)
     session = build_session(log.stage_events(records))
     if session is None:
         return turn_request
@@ -108,25 +108,29 @@ def with_current_stage(turn_request: TurnRequest, log: EventLog, state: PromptSt
         )
     shortened = _shortened_stages(log, records)
     system = state.system.with_brief_stages(shortened)
-    part = render_workflow_part(session, shortened_stages=shortened)
+    part = build_workflow_system_parts(session, shortened_stages=shortened)
     is_current = all(getattr(system, name) == text for name, text in part.items())
     return turn_request if is_current else replace(turn_request, system={**turn_request.system, **part})
 
 
-def render_stage_part(log: EventLog, message: str) -> Mapping[str, str]:
+def render_stage_part(log: FoldedLog, message: str) -> Mapping[str, str]:
     """Return the workflow part of the system prompt after a message; empty if there are no stages."""
-    records = records_before(log, message) if log.stage_entries else ()
+    records = records_up_to(log, message) if log.stage_entries else ()
     session = build_session(log.stage_events(records))
-    return {} if session is None else render_workflow_part(session, shortened_stages=_shortened_stages(log, records))
+    return (
+        {}
+        if session is None
+        else build_workflow_system_parts(session, shortened_stages=_shortened_stages(log, records))
+    )
 
 
-def with_branch_stages(settings: PromptSettings, log: EventLog, records: Sequence[TurnRecord]) -> PromptSettings:
+def with_branch_stages(settings: PromptSettings, log: FoldedLog, records: Sequence[TurnRecord]) -> PromptSettings:
     """Return the prompt settings with the stages of a branch, if it has any."""
     session = build_session(log.stage_events(records)) if log.stage_entries else None
-    return settings if session is None else with_completed_stages(settings, session, message_ids(records))
+    return settings if session is None else with_completed_stages(settings, session, branch_message_ids(records))
 
 
-def _shortened_stages(log: EventLog, records: Sequence[TurnRecord]) -> frozenset[str]:
+def _shortened_stages(log: FoldedLog, records: Sequence[TurnRecord]) -> frozenset[str]:
     """Return the stages whose data was shortened by an active compaction of the branch."""
     return frozenset(
         name

@@ -23,7 +23,7 @@ MAX_PARALLEL_SUMMARIES = 3
 SKIPPED_AFTER_TIMEOUT = "not asked for: another was late"
 Result = TypeVar("Result")
 FetchedSummaries = dict[str, SummaryResult]
-# The summaries fetched so far for work that runs under ``run_with_summaries``. None means that the caller may block:
+# The summaries fetched so far for work that runs under ``run_restarting_for_summaries``. None means that the caller may block:
 # then summaries are fetched directly.
 _CURRENT_SUMMARIES: ContextVar[FetchedSummaries | None] = ContextVar("fetched", default=None)
 
@@ -79,7 +79,7 @@ class ThreadRunner(Protocol):
     async def __call__(self, function: Callable[[], Result]) -> Result: ...
 
 
-async def run_with_summaries(function: Callable[[], Result], run_in_thread: ThreadRunner) -> Result:
+async def run_restarting_for_summaries(function: Callable[[], Result], run_in_thread: ThreadRunner) -> Result:
     """Run work that may need summaries, and return its result; other tasks continue while they are fetched.
 
     The work is started again from its beginning once the summaries are there. It must not have changed anything before
@@ -108,7 +108,7 @@ def fetched_so_far() -> FetchedSummaries:
 
 
 def fetch_summaries(fetcher: SummaryFetcher, batch: SummaryRequestBatch) -> None:
-    """Fetch summaries, or raise ``SummariesNeeded`` if the current work runs under ``run_with_summaries``."""
+    """Fetch summaries, or raise ``SummariesNeeded`` if the current work runs under ``run_restarting_for_summaries``."""
     if _CURRENT_SUMMARIES.get() is not None:
         raise SummariesNeeded(fetcher, batch)
     fetcher.fetch(batch)
@@ -131,7 +131,7 @@ class CallbackSummaryFetcher:
 
     def fetch(self, batch: SummaryRequestBatch) -> None:
         """Fetch all summaries, a few at a time; after one timeout no more are requested."""
-        for some in iter_summary_batches(
+        for some in iter_batches_until_timeout(
             batch, MAX_PARALLEL_SUMMARIES, timeout_message=summary_timeout_message(self._timeout)
         ):
             self._fetch_some(some, batch.results)
@@ -158,7 +158,7 @@ class CallbackSummaryFetcher:
             results[key] = answer
 
 
-def iter_summary_batches(
+def iter_batches_until_timeout(
     batch: SummaryRequestBatch, size: int, *, timeout_message: str
 ) -> Iterator[Sequence[SummaryRequest]]:
     """Yield the summaries to request at the same time, in batches of ``size``.

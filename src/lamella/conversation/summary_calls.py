@@ -24,7 +24,7 @@ from lamella.conversation.runner_context import send_auxiliary_call
 from lamella.conversation.summaries import (
     MAX_PARALLEL_SUMMARIES,
     SummaryRequestBatch,
-    iter_summary_batches,
+    iter_batches_until_timeout,
     summary_timeout_message,
     validate_summary_text,
 )
@@ -155,7 +155,7 @@ class ModelSummaryFetcher:
         assert model is not None, "whoever asks has looked who would be asked"
         try:
             if own_connections:
-                async with self._pool.open_send_context(model, max_answer_tokens=1) as send_context:
+                async with self._pool.open_separate_send_context(model, max_answer_tokens=1) as send_context:
                     await self._fetch_all(
                         batch, _SummaryCall(model=model, send_context=send_context, record_call=record_call)
                     )
@@ -187,7 +187,7 @@ class ModelSummaryFetcher:
             return
         # Such a model also answers one request at a time; requests in a batch would run into their timeout.
         step = 1 if here else MAX_PARALLEL_SUMMARIES
-        for some in iter_summary_batches(
+        for some in iter_batches_until_timeout(
             batch, step, timeout_message=summary_timeout_message(self._summary_setting.timeout)
         ):
             given = await asyncio.gather(*(self._fetch_one(request, batch, call) for request in some))

@@ -12,7 +12,7 @@ from lamella.core.budget import Tokenizer
 from lamella.core.log.tree import PackedMessages
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
-from lamella.ports import TokenCounter
+from lamella.ports import TokenizerRegistry
 
 # The SHA-256 of a text, the tokenizer, the number of tokens, and its complement to the largest number as a check.
 _COUNT_ENTRY = Struct(">32sIII")
@@ -99,7 +99,7 @@ class _FamilyCounts(dict[str, int]):
 class TokenCountCache:
     """A token counter for one conversation that reuses stored counts and collects new ones for storing."""
 
-    def __init__(self, counter: TokenCounter) -> None:
+    def __init__(self, counter: TokenizerRegistry) -> None:
         self._counter = counter
         self._stored_counts: list[bytes] = []
         self._message_counts: Mapping[int, Sequence[CountedTexts]] = {}
@@ -139,9 +139,9 @@ class TokenCountCache:
             self._tokenizers[plain.name] = replace(plain, count=page.__getitem__)
         return self._tokenizers[plain.name]
 
-    def add_counts(self, tokenizer: Tokenizer, texts: Mapping[str, int]) -> None:
+    def add_counts(self, tokenizer: Tokenizer, counts_by_text: Mapping[str, int]) -> None:
         """Add counts that this tokenizer made earlier."""
-        self._counts_by_family[tokenizer.name].update(texts)
+        self._counts_by_family[tokenizer.name].update(counts_by_text)
 
     def discard_uncommitted(self) -> None:
         """Discard counts that were made for a turn that was never written."""
@@ -217,7 +217,7 @@ def _counts_by_text(message_counts: Sequence[CountedTexts]) -> dict[str, int]:
     return joined
 
 
-def split_counts(encoded_counts: bytes, texts: Sequence[str]) -> tuple[dict[int, list[int]], bytes]:
+def split_counts_by_tokenizer(encoded_counts: bytes, texts: Sequence[str]) -> tuple[dict[int, list[int]], bytes]:
     """Split counts into those of ``texts``, in their order by tokenizer, and all others still encoded.
 
     A text without a count gets ``UNCOUNTED``.
@@ -234,7 +234,7 @@ def split_counts(encoded_counts: bytes, texts: Sequence[str]) -> tuple[dict[int,
     return {who: [counts.get(name, UNCOUNTED) for name in digests] for who, counts in found.items()}, b"".join(rest)
 
 
-def list_counts(stored_counts: Iterable[bytes]) -> set[CountEntry]:
+def decode_count_entries(stored_counts: Iterable[bytes]) -> set[CountEntry]:
     """Return every undamaged count."""
     whole = b"".join([some for some in stored_counts if len(some) % _COUNT_ENTRY.size == 0])
     return {
@@ -244,8 +244,8 @@ def list_counts(stored_counts: Iterable[bytes]) -> set[CountEntry]:
     }
 
 
-def list_text_counts(tokens: Mapping[int, Sequence[int]], texts: Sequence[str]) -> set[CountEntry]:
-    """Return the counts of texts that ``split_counts`` separated from the others."""
+def build_count_entries(tokens: Mapping[int, Sequence[int]], texts: Sequence[str]) -> set[CountEntry]:
+    """Return the counts of texts that ``split_counts_by_tokenizer`` separated from the others."""
     digests = [_digest(text) for text in texts]
     return {
         (digest, who, count)
@@ -255,10 +255,11 @@ def list_text_counts(tokens: Mapping[int, Sequence[int]], texts: Sequence[str]) 
     }
 
 
-def join_counts(tokens: Mapping[int, Sequence[int]], texts: Sequence[str], counts: bytes) -> bytes:
-    """Reverse ``split_counts``: encode the counts of texts and add the others."""
+def join_counts(counts_by_tokenizer: Mapping[int, Sequence[int]], texts: Sequence[str], counts: bytes) -> bytes:
+    """Reverse ``split_counts_by_tokenizer``: encode the counts of texts and add the others."""
     entries = [
-        _COUNT_ENTRY.pack(name, who, found, _MAX_TOKENS - found) for name, who, found in list_text_counts(tokens, texts)
+        _COUNT_ENTRY.pack(name, who, found, _MAX_TOKENS - found)
+        for name, who, found in build_count_entries(counts_by_tokenizer, texts)
     ]
     return b"".join((*sorted(entries), counts))
 

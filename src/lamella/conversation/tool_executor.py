@@ -110,12 +110,12 @@ class ToolSource(Protocol):
         """Return the same tools in the same order until ``refresh``; may take as long as a server does."""
         ...
 
-    def has_tools_for(self, owner: object) -> bool:
+    def has_given_tools_to(self, owner: object) -> bool:
         """Return whether a conversation got tools here before; they may have changed since."""
         ...
 
     def tools_for(
-        self, owner: object, version: object, *, refresh: bool = False
+        self, conversation: object, version: object, *, refresh: bool = False
     ) -> tuple[Sequence[Tool], Sequence[str]]:
         """Return the tools for a conversation, and messages for the user about new tools.
 
@@ -123,7 +123,7 @@ class ToolSource(Protocol):
         """
         ...
 
-    def check(self) -> None:
+    def check_servers_trusted(self) -> None:
         """Raise an error for servers that the user has not confirmed; no server is started."""
         ...
 
@@ -151,7 +151,7 @@ class LocalToolset:
     ) -> None:
         made = [_define_tool(tool) for tool in tools]
         self.definitions = tuple(sorted((definition for definition, _ in made), key=lambda one: one.name))
-        changing = {tool.name for tool in tools if isinstance(tool, Tool) and tool.changes}
+        changing = {tool.name for tool in tools if isinstance(tool, Tool) and tool.has_side_effects}
         self.changing_names: frozenset[str] = frozenset(changing) | (
             frozenset() if earlier is None else earlier.changing_names
         )
@@ -244,7 +244,10 @@ async def _run_to_output(run: _RunCall, call: ToolCall) -> ToolOutput:
 
 def _define_tool(tool: Tool | ToolFunction) -> tuple[ToolDefinition, _ToolRunner]:
     if isinstance(tool, Tool):
-        return tool.to_definition(), (None if tool.run is None else _make_call_runner(tool.run, None), tool.seconds)
+        return tool.to_definition(), (
+            None if tool.run is None else _make_call_runner(tool.run, None),
+            tool.timeout_seconds,
+        )
     name = getattr(tool, "__name__", "")
     if not callable(tool) or not name.isidentifier():
         raise InvalidOperationError(

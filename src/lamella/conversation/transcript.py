@@ -151,7 +151,7 @@ def _find_differing_turns(backend: Backend, script: ConversationScript, head: st
             yield from range(number, count + 1)
             return
         same = again.messages == turn.messages
-        if drawn or not same or (turn.check is not None and not turn.check.is_as_sent):
+        if drawn or not same or (turn.check is not None and not turn.check.has_no_known_difference):
             yield number
 
 
@@ -193,7 +193,7 @@ def _iter_replay_turns(builder: PromptBuilder, script: ConversationScript, *, ke
             applied.append((2 * number, remaining.popleft()[1]))
         session = build_session(applied)
         if session is not None:
-            builder.set_stages(session)
+            builder.use_workflow_stages(session)
         yield _to_replay_turn(turn, at, keep_model=keep_model)
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition, UnresolvedAttachment
 from lamella.core.ledger.entry import LedgerEntry, PrefixChangeReport
-from lamella.core.log.call import CacheUsage, CallTiming, TurnCost
+from lamella.core.log.call import CacheUsage, CallTiming, TurnInputCost
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import SYSTEM_PART_NAMES, RuleChanges, StoredCitation, SystemParts, Turn
 from lamella.core.messages import Message, ModelReply, ModelRequest
@@ -58,7 +58,7 @@ class TurnRequest(Struct, frozen=True, kw_only=True, gc=False):
     drop: tuple[str, ...] = ()
     detach: tuple[str, ...] = ()
     # Messages pinned before this turn; None takes those of the current state.
-    pinned: tuple[str, ...] | None = None
+    previously_pinned: tuple[str, ...] | None = None
     # Known artifacts or messages to pin. Artifacts are attached once more and never shortened again. Messages are given
     # by id or as ``turn:3`` and ``reply:3``; no compaction removes them.
     pin: tuple[str, ...] = ()
@@ -95,19 +95,19 @@ def request_from_turn(turn: Turn, *, text: str | None, model: str | None, system
         drop=turn.drop,
         detach=turn.detach,
         fold=turn.fold,
-        pinned=turn.pinned,
+        previously_pinned=turn.pinned,
         rule_changes=turn.rules,
         runner=turn.turn_settings.runner,
         citations=turn.sources,
     )
 
 
-def apply_pending_system(turn_request: TurnRequest) -> TurnRequest:
+def apply_deferred_system(turn_request: TurnRequest) -> TurnRequest:
     """Return the request with its deferred system prompt parts moved into ``system``."""
     return replace(turn_request, system={**turn_request.system, **turn_request.deferred_system}, deferred_system={})
 
 
-def system_as_request(parts: SystemParts) -> dict[str, str]:
+def list_all_system_parts(parts: SystemParts) -> dict[str, str]:
     """Return a system prompt as a request for all of its parts.
 
     Parts without text are included as empty strings. An omitted part would keep its current value instead.
@@ -161,14 +161,14 @@ class RequestCheck(Struct, frozen=True, kw_only=True):
     detail: str = ""
 
     @property
-    def is_as_sent(self) -> bool:
+    def has_no_known_difference(self) -> bool:
         """Whether nothing speaks against these being the bytes that were sent."""
         return self.status in (RequestStatus.VERIFIED, RequestStatus.UNVERIFIED)
 
     @property
     def warning(self) -> str:
         """A sentence for the user if the request is not shown as it was sent, otherwise empty."""
-        return "" if self.is_as_sent else f"This request is not shown as it was sent: {self.detail}."
+        return "" if self.has_no_known_difference else f"This request is not shown as it was sent: {self.detail}."
 
 
 # Builds the arguments of a provider's SDK. The last argument says whether a model of another maker is accepted.
@@ -201,7 +201,7 @@ def check_answer_fits(total: int, *, max_answer_tokens: int, window: int | None)
             f"request of {total:,}.",
             # The hint depends on the interface: in some the question is still pending, in others it is asked again.
             hint=lambda hints: (
-                (f"Have it answered with {hints.resend_hint(max_tokens=left)}, or set" if left > 0 else "Set")
+                (f"Have it answered with {hints.send_with_limit_hint(max_tokens=left)}, or set" if left > 0 else "Set")
                 + f" reserve to {max_answer_tokens}, so that room is made for such answers."
             ),
         )
@@ -219,7 +219,7 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
     """One turn as built: the request, its token counts, the prefix change and the cost.
 
     ``compaction`` is the receipt of the compaction that was necessary before it could be sent, if any.
-    ``previous_response_id`` is the provider's id of the previous reply. ``pause_seconds`` is the number of seconds
+    ``previous_response_id`` is the provider's id of the previous reply. ``seconds_since_previous_turn`` is the number of seconds
     since the previous turn was asked. ``check`` compares a request that was derived from the log with the one that was
     sent; it is None for a turn that was built to be sent.
     """
@@ -229,12 +229,12 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
     turn_ledger: TurnLedger
     compaction: CompactionReceipt | None = None
     previous_response_id: str | None = None
-    pause_seconds: float | None = None
+    seconds_since_previous_turn: float | None = None
     build_sdk_request: BuildSdkRequest | None = None
     check: RequestCheck | None = None
 
     def __repr__(self) -> str:
-        segment, tokens = self.envelope.prompt.user.segment, self.envelope.tokens
+        segment, tokens = self.envelope.prompt.question.segment, self.envelope.tokens
         return f"Turn(number={self.number}, message={segment.id!r}, tokens={tokens.total})"
 
     def __eq__(self, other: object) -> bool:
@@ -245,7 +245,14 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def _comparison_key(self) -> tuple[object, ...]:
-        return self.number, self.envelope, self.ledger, self.compaction, self.previous_response_id, self.pause_seconds
+        return (
+            self.number,
+            self.envelope,
+            self.ledger,
+            self.compaction,
+            self.previous_response_id,
+            self.seconds_since_previous_turn,
+        )
 
     @property
     def ledger(self) -> LedgerEntry:
@@ -264,11 +271,11 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
             raise no_model_error()
         return self.build_sdk_request(
             provider,
-            self.build_model_request(model=name, max_answer_tokens=self.check_answer_limit(max_tokens)),
+            self.build_model_request(model=name, max_answer_tokens=self.choose_answer_limit(max_tokens)),
             model is not None,
         )
 
-    def check_answer_limit(self, max_tokens: int | None) -> int:
+    def choose_answer_limit(self, max_tokens: int | None) -> int:
         """Return how many tokens the answer may have.
 
         Raises ``InvalidOperationError`` if ``max_tokens`` is given and the window leaves fewer.
@@ -287,7 +294,7 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
             self.envelope,
             model=model,
             max_output_tokens=max_answer_tokens,
-            expected_pause=self.pause_seconds,
+            expected_pause=self.seconds_since_previous_turn,
             previous_reply_id=self.previous_response_id,
         )
 
@@ -313,7 +320,7 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
         return self.ledger.predicted_usage
 
     @property
-    def cost(self) -> TurnCost | None:
+    def cost(self) -> TurnInputCost | None:
         return self.ledger.cost
 
 

@@ -1,6 +1,6 @@
 """Read everything that a turn request names: files, folders, tags, templates and embedded images.
 
-``read_turn`` builds the turn from a request, with an ``AttachmentResolver`` for its attachments. ``with_images`` adds
+``read_turn`` builds the turn from a request, with an ``AttachmentResolver`` for its attachments. ``load_embedded_images`` adds
 the images that the active note embeds; an image that cannot be sent gives a warning. ``check_no_secrets`` and
 ``with_secret_warnings`` refuse or report secrets in texts for a remote model. Messages never repeat a secret.
 """
@@ -12,16 +12,16 @@ from lamella.conversation.adapters import Adapters
 from lamella.conversation.library import (
     NOTHING_REMOVED,
     MovedFiles,
-    changed_attachments,
     is_from_codebase,
     refresh_earlier_attachments,
+    reread_changed_attachments,
     resolve_drops_and_detaches,
     resolve_pins,
 )
 from lamella.conversation.note_selection import with_group_notes_that_fit
 from lamella.conversation.rules import merge_rule_changes
 from lamella.conversation.turn import TurnRequest
-from lamella.core.artifacts.embeds import embedded_images, is_address
+from lamella.core.artifacts.embeds import embedded_images, is_url
 from lamella.core.artifacts.kinds import KINDS, LIBRARY_KIND, TEXT_KINDS, BlockFormat, EmbedHandling, SourceMedium
 from lamella.core.artifacts.model import (
     Artifact,
@@ -47,7 +47,7 @@ from lamella.core.prompt.templates import (
     expand_typed_text,
     find_matching_notes,
 )
-from lamella.core.text.content import hash_text, is_web_address, normalise
+from lamella.core.text.content import hash_text, is_web_address, normalize_line_ends
 from lamella.core.text.exact_terms import date_time_pattern
 from lamella.core.values import replace
 from lamella.core.workflow.export import WORKFLOW_HEADING
@@ -63,7 +63,7 @@ _MAX_LISTED_WARNINGS = 10
 _MAX_TARGET_CHARS = 200
 
 
-def with_images(note: Artifact, sources: SourceReaders) -> tuple[Artifact, tuple[str, ...]]:
+def load_embedded_images(note: Artifact, sources: SourceReaders) -> tuple[Artifact, tuple[str, ...]]:
     """Return the active note with its embedded images, and warnings about images that are missing.
 
     Notes of other kinds are returned unchanged.
@@ -112,7 +112,7 @@ def _truncate_target(target: str) -> str:
 
 def _image_target(target: str, note: Artifact, sources: SourceReaders) -> str:
     """Return the name by which an image is read: its URL, or its path in the vault."""
-    if is_address(target):
+    if is_url(target):
         return target
     if sources.catalog is None:
         raise SourceNotFoundError(NO_VAULT_MESSAGE, hint="Name a vault, or attach the picture.")
@@ -122,7 +122,7 @@ def _image_target(target: str, note: Artifact, sources: SourceReaders) -> str:
 # Attachments and templates.
 
 
-class AttachmentResolver:
+class AttachmentReader:
     """Reads the attachments and templates of one turn.
 
     ``known`` lists the artifacts of earlier turns, for links that no source can resolve. ``question`` selects the files of a
@@ -177,7 +177,7 @@ class AttachmentResolver:
         if moved is None:
             return self._sources.read(attachment)
         try:
-            return moved.match_moved_file(self._sources.read(attachment))
+            return moved.rename_if_moved(self._sources.read(attachment))
         except SourceNotFoundError:
             found = moved.find_moved(attachment.name)
             if found is None:
@@ -234,7 +234,7 @@ class AttachmentResolver:
     def _with_images(self, artifact: Artifact) -> Artifact:
         if not artifact.has_images or artifact.images:
             return artifact
-        shown, warnings = with_images(artifact, self._sources)
+        shown, warnings = load_embedded_images(artifact, self._sources)
         self.warnings += warnings
         return shown
 
@@ -378,10 +378,10 @@ def read_turn(
     ``receipts`` are compactions that no earlier turn was asked under.
     """
     sources = adapters.open_sources()
-    reader = AttachmentResolver(sources, known=partial(list_linkable, state), question=turn_request.text)
-    pins = turn_request.pin or turn_request.unpin or turn_request.pinned is not None
+    reader = AttachmentReader(sources, known=partial(list_linkable, state), question=turn_request.text)
+    pins = turn_request.pin or turn_request.unpin or turn_request.previously_pinned is not None
     policy_changes, pinned = resolve_pins(turn_request, state, receipts) if pins else ((), None)
-    attached = resolve_policies(reader.read_attachments(turn_request.attach), turn_request, state)
+    attached = with_default_policies(reader.read_attachments(turn_request.attach), turn_request, state)
     expands = "{" in turn_request.text and not turn_request.is_verbatim
     expansion = (
         expand_typed_text(turn_request.text, reader.resolve_template)
@@ -411,7 +411,7 @@ def read_turn(
         attached, warnings = (*earlier, *attached), (*new_warnings, *warnings)
     if turn_settings.attachments is AttachmentMode.STICKY:
         excluded_ids = {*drop, *detach, *(artifact.id for artifact in attached)}
-        changed, new_warnings = changed_attachments(state, sources, except_for=excluded_ids)
+        changed, new_warnings = reread_changed_attachments(state, sources, except_for=excluded_ids)
         attached, warnings = (*attached, *changed), (*warnings, *new_warnings)
     attached = _with_changed_policies(attached, policy_changes) if policy_changes else attached
     turn = Turn(
@@ -445,7 +445,7 @@ def read_turn(
     return turn
 
 
-def resolve_policies(
+def with_default_policies(
     attached: tuple[Artifact, ...], turn_request: TurnRequest, state: PromptState
 ) -> tuple[Artifact, ...]:
     """Give new artifacts without a policy the default policy of their kind; known artifacts keep theirs."""
@@ -485,10 +485,13 @@ def _is_pinned(state: PromptState, name: str) -> bool:
 
 
 def _read_system(
-    turn_request: TurnRequest, state: PromptState, reader: AttachmentResolver
+    turn_request: TurnRequest, state: PromptState, reader: AttachmentReader
 ) -> tuple[SystemParts | None, tuple[str, ...]]:
     """Return the system prompt with its templates expanded, or None if unchanged; and warnings."""
-    parts = {**state.system.typed_parts(), **{name: normalise(text) for name, text in turn_request.system.items()}}
+    parts = {
+        **state.system.typed_parts(),
+        **{name: normalize_line_ends(text) for name, text in turn_request.system.items()},
+    }
     instructions = parts.get("instructions", "")
     drawn = (
         expand_instructions(instructions, reader.resolve_template)

@@ -22,14 +22,14 @@ import msgspec
 from msgspec import Struct
 
 from lamella.clocks import PhaseTimer
-from lamella.conversation.compaction import run_with_summaries
-from lamella.conversation.expired_cache import ExpiredCache, estimate_expired_cache
+from lamella.conversation.compaction import run_restarting_for_summaries
+from lamella.conversation.expired_cache import CacheExpiry, estimate_expired_cache
 from lamella.conversation.past_turns import list_open_calls
 from lamella.conversation.stream import AnswerEditor, predict_cache_usage, stream_checked_deltas
 from lamella.conversation.threads import Workers
 from lamella.conversation.tool_executor import DEFAULT_CALL_TIMEOUT, DEFAULT_STEPS, LocalToolset, Toolset
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest, check_answer_fits, no_model_error
-from lamella.core.log.call import ANSWER_PURPOSE, CacheUsage, CallTiming, CutReason, ModelCall
+from lamella.core.log.call import ANSWER_PURPOSE, CacheUsage, CallTiming, IncompleteReplyReason, ModelCall
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.messages import (
     Delta,
@@ -114,7 +114,7 @@ class SendContext(Struct, frozen=True, kw_only=True):
 
 
 @dataclass(slots=True)
-class SendAttempt:
+class PartialAnswer:
     """The part of an answer that has arrived so far."""
 
     started: datetime
@@ -125,7 +125,7 @@ class SendAttempt:
 
 
 async def stream_with_retries(
-    attempt: SendAttempt, make_request: Callable[[], Awaitable[ModelRequest]], send_context: SendContext
+    attempt: PartialAnswer, make_request: Callable[[], Awaitable[ModelRequest]], send_context: SendContext
 ) -> AsyncGenerator[Delta | tuple[RetryableProviderError, float], None]:
     """Stream the answer to a request, with retries; before each retry, yield its error and the delay.
 
@@ -171,10 +171,10 @@ def add_image_hint(error: BaseException, sent: Sequence[Message]) -> None:
 
 def get_cut_reason(error: BaseException) -> str:
     """Return why an answer ended before its end: a stop by the user, an interruption by the program, or an error."""
-    if isinstance(error, CancelledError) and error.args == (CutReason.INTERRUPTED,):
-        return CutReason.INTERRUPTED
+    if isinstance(error, CancelledError) and error.args == (IncompleteReplyReason.INTERRUPTED,):
+        return IncompleteReplyReason.INTERRUPTED
     stopped = isinstance(error, GeneratorExit | CancelledError | KeyboardInterrupt)
-    return CutReason.STOPPED if stopped else CutReason.BROKEN
+    return IncompleteReplyReason.STOPPED if stopped else IncompleteReplyReason.BROKEN
 
 
 def elapsed_seconds(since: datetime, now: datetime) -> float:
@@ -205,7 +205,7 @@ class TurnLimits(Struct, frozen=True, kw_only=True):
 class TurnUsage:
     """The usage of a turn against its limits, since it ``started`` or was resumed.
 
-    If ``has_usage_limits`` is True, the caller must report the answered requests with ``add_calls``.
+    If ``has_usage_limits`` is True, the caller must report the answered requests with ``recount_calls``.
     """
 
     def __init__(self, limits: TurnLimits, *, clock: Clock, started: datetime) -> None:
@@ -216,7 +216,7 @@ class TurnUsage:
         self._tokens = 0
         self._cost = Decimal(0)
 
-    def add_calls(self, calls: Sequence[ModelCall], *, answer_count: int) -> None:
+    def recount_calls(self, calls: Sequence[ModelCall], *, answer_count: int) -> None:
         """Add up the tokens and cost of the last ``answer_count`` answers and of the auxiliary calls before them.
 
         ``calls`` are all ledger calls of the question. Calls for abandoned answers come earlier in it and are not
@@ -227,7 +227,7 @@ class TurnUsage:
             answer_count -= call.purpose == ANSWER_PURPOSE
             if answer_count < 0:
                 break
-            self._tokens += (call.usage.prompt or 0) + (call.usage.output or 0)
+            self._tokens += (call.usage.prompt_tokens or 0) + (call.usage.output or 0)
             self._cost += call.billed or 0
 
     def limit_reached_message(self, rounds: int) -> str:
@@ -281,7 +281,7 @@ class EventName(StrEnum):
     DONE = "done"
 
 
-class Event(Struct, frozen=True, kw_only=True, gc=False):
+class TurnEvent(Struct, frozen=True, kw_only=True, gc=False):
     """One step of a running turn.
 
     Attributes:
@@ -300,7 +300,7 @@ class Event(Struct, frozen=True, kw_only=True, gc=False):
     usage: Usage | None = None
     receipt: CompactionReceipt | None = None
     wait: float | None = None
-    expired_cache: ExpiredCache | None = None
+    expired_cache: CacheExpiry | None = None
 
 
 # Sending.
@@ -311,7 +311,7 @@ _UNKNOWN_PRICE_WARNING = "No price is known of {model}: max_cost holds nothing b
 
 
 @dataclass(slots=True, kw_only=True)
-class _TurnAttempt(SendAttempt):
+class _TurnAttempt(PartialAnswer):
     """An answer that is being received."""
 
     build_seconds: float
@@ -339,7 +339,7 @@ class _PreparedSend(NamedTuple):
     build_seconds: float
     build_phases: Mapping[str, float]
     is_announced: bool
-    expired_cache: ExpiredCache | None = None
+    expired_cache: CacheExpiry | None = None
 
 
 class TurnRunner:
@@ -362,13 +362,13 @@ class TurnRunner:
         self._toolset = toolset
         self._limits = limits
 
-    def ask(self, turn_request: TurnRequest) -> AsyncGenerator[Event, None]:
+    def ask(self, turn_request: TurnRequest) -> AsyncGenerator[TurnEvent, None]:
         """Ask, send and record the answer."""
         return self._run(lambda: self._prepare_question(turn_request))
 
     def resume(
         self, turn: BuiltTurn, *, pending_calls: Sequence[ToolCall] = (), started_at: datetime | None = None
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         """Send a waiting turn and record its answer; with ``pending_calls``, those open calls are run first.
 
         Earlier usage of the turn counts against its limits, except the time. If ``started_at`` is given, the turn was
@@ -389,7 +389,7 @@ class TurnRunner:
         expired = await self._context.workers.run(lambda: self._expired_cache(started)) if paused else None
         build_started = self._context.clock.now() if paused else started
         timer = PhaseTimer.from_clock(self._context.clock)
-        turn = await run_with_summaries(
+        turn = await run_restarting_for_summaries(
             lambda: timer.run(lambda: self._conversation.ask(turn_request, at=started)), self._context.workers.run
         )
         return _PreparedSend(
@@ -401,7 +401,7 @@ class TurnRunner:
             expired_cache=expired,
         )
 
-    def _expired_cache(self, at: datetime) -> ExpiredCache | None:
+    def _expired_cache(self, at: datetime) -> CacheExpiry | None:
         """Return the cost of the next message if the cache has expired.
 
         Errors give None: if the turn cannot be built, asking raises the same error.
@@ -412,18 +412,18 @@ class TurnRunner:
             return None
         return found if found is not None and found.expired else None
 
-    def _pre_send_events(self, prepared: _PreparedSend) -> Iterator[Event]:
+    def _pre_send_events(self, prepared: _PreparedSend) -> Iterator[TurnEvent]:
         """Yield the events that come before a turn is sent."""
         if not prepared.is_announced:
             if prepared.expired_cache is not None:
-                yield Event(kind=EventName.CACHE_EXPIRED, expired_cache=prepared.expired_cache)
-            yield Event(kind=EventName.ENVELOPE, turn=prepared.turn)
+                yield TurnEvent(kind=EventName.CACHE_EXPIRED, expired_cache=prepared.expired_cache)
+            yield TurnEvent(kind=EventName.ENVELOPE, turn=prepared.turn)
             if self._limits.max_cost is not None and prepared.turn.cost is None:
-                yield Event(kind=EventName.NOTE, message=_UNKNOWN_PRICE_WARNING.format(model=self._context.model))
+                yield TurnEvent(kind=EventName.NOTE, message=_UNKNOWN_PRICE_WARNING.format(model=self._context.model))
 
     async def _run(
         self, prepare: Callable[[], Awaitable[_PreparedSend]], *, pending_calls: Sequence[ToolCall] = ()
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         """Send a turn and record its answer, with as many tool rounds as it needs and its limits allow.
 
         Calls that the caller has to run leave the turn open. A stop between two rounds is clean: by then the calls and
@@ -452,7 +452,7 @@ class TurnRunner:
             definitions = turn.envelope.prompt.tools
             tools = self._toolset or (LocalToolset() if pending_calls else None)
             if tools is None or not pending_calls or tools.leaves_calls_to_caller(pending_calls, definitions):
-                yield Event(kind=EventName.DONE, turn=turn, calls=tuple(pending_calls))
+                yield TurnEvent(kind=EventName.DONE, turn=turn, calls=tuple(pending_calls))
                 return
             reason = await self._limit_reached_message(usage, rounds=rounds) or tools.get_stop_reason()
             outputs: tuple[ToolOutput, ...] = ()
@@ -469,22 +469,24 @@ class TurnRunner:
                             break
                         await self._record_early_outputs(some)
                         for output in some:
-                            yield Event(kind=EventName.TOOL, output=output)
+                            yield TurnEvent(kind=EventName.TOOL, output=output)
             at = self._context.clock.now()
             timer = PhaseTimer.from_clock(self._context.clock)
             sent_on = await self._submit_tool_outputs(outputs, at=at, timer=timer)
             built, phases = (self._context.clock.now() - at).total_seconds(), timer.seconds
             for output in outputs:
-                yield Event(kind=EventName.TOOL, output=output)
+                yield TurnEvent(kind=EventName.TOOL, output=output)
             if isinstance(sent_on, LamellaError):
                 raise sent_on
             turn, pending_calls = sent_on, ()
-            yield Event(kind=EventName.ENVELOPE, turn=turn)
+            yield TurnEvent(kind=EventName.ENVELOPE, turn=turn)
 
     async def _limit_reached_message(self, usage: TurnUsage, *, rounds: int) -> str:
         """Return a text naming the limit that a turn with this many tool rounds has reached, or ""."""
         if usage.has_usage_limits:
-            usage.add_calls((await self._context.workers.run(self._conversation.ledger))[-1], answer_count=rounds + 1)
+            usage.recount_calls(
+                (await self._context.workers.run(self._conversation.ledger))[-1], answer_count=rounds + 1
+            )
         return usage.limit_reached_message(rounds)
 
     async def _record_early_outputs(self, outputs: Sequence[ToolOutput]) -> None:
@@ -500,14 +502,14 @@ class TurnRunner:
         The caller raises the error after it has sent the events of the results.
         """
         try:
-            return await run_with_summaries(
+            return await run_restarting_for_summaries(
                 lambda: timer.run(lambda: self._conversation.submit_tool_outputs(outputs, at=at)),
                 self._context.workers.run_uncancellable,
             )
         except LamellaError as error:
             return error
 
-    async def _answer_once(self, turn: BuiltTurn, attempt: _TurnAttempt) -> AsyncGenerator[Event, None]:
+    async def _answer_once(self, turn: BuiltTurn, attempt: _TurnAttempt) -> AsyncGenerator[TurnEvent, None]:
         """Send a turn and record one answer to it: text, or tool calls."""
         while True:
             try:
@@ -534,18 +536,18 @@ class TurnRunner:
                 await self._record_answer(turn, attempt)
                 return
 
-    async def _shrink_after_overflow(self, error: BaseException, attempt: _TurnAttempt) -> Event | None:
+    async def _shrink_after_overflow(self, error: BaseException, attempt: _TurnAttempt) -> TurnEvent | None:
         """Compact the turn if it did not fit the context window after all; only once, and only before any output."""
         if not isinstance(error, ContextOverflowError) or attempt.deltas or attempt.was_shrunk:
             return None
         now = self._context.clock.now()
-        smaller = await run_with_summaries(
+        smaller = await run_restarting_for_summaries(
             lambda: self._conversation.shrink_pending_turn(at=now), self._context.workers.run
         )
         if smaller is None:
             return None
         attempt.was_shrunk = True
-        return Event(kind=EventName.COMPACTION, turn=smaller, receipt=smaller.compaction, message=error.message)
+        return TurnEvent(kind=EventName.COMPACTION, turn=smaller, receipt=smaller.compaction, message=error.message)
 
     async def _make_request(self, turn: BuiltTurn, attempt: _TurnAttempt) -> ModelRequest:
         """Build the request of one attempt."""
@@ -558,7 +560,7 @@ class TurnRunner:
         request = turn.build_model_request(model=model, max_answer_tokens=self._context.max_answer_tokens)
         return request if attempt.allows_tool_calls else replace(request, allows_tool_calls=False)
 
-    def _handle_delta(self, delta: Delta, attempt: _TurnAttempt) -> Event | None:
+    def _handle_delta(self, delta: Delta, attempt: _TurnAttempt) -> TurnEvent | None:
         """Store a delta and return its event, if it has one."""
         if self._context.editor is not None and isinstance(delta, TextDelta):
             delta = TextDelta(text=self._context.editor.feed(delta.text))
@@ -619,27 +621,27 @@ class TurnRunner:
         await self._context.workers.run_uncancellable(write)
 
 
-def _retry_event(error: RetryableProviderError, wait: float) -> Event:
-    return Event(kind=EventName.RETRY, message=error.message, wait=wait)
+def _retry_event(error: RetryableProviderError, wait: float) -> TurnEvent:
+    return TurnEvent(kind=EventName.RETRY, message=error.message, wait=wait)
 
 
-def _final_text_event(editor: AnswerEditor, attempt: _TurnAttempt) -> Event | None:
+def _final_text_event(editor: AnswerEditor, attempt: _TurnAttempt) -> TurnEvent | None:
     """Return the event for the text that an editor held back until the end of the answer."""
     rest = editor.finish(has_tool_calls=any(isinstance(delta, ToolCall) for delta in attempt.deltas))
     attempt.deltas.append(TextDelta(text=rest))
-    return Event(kind=EventName.DELTA, text=rest) if rest else None
+    return TurnEvent(kind=EventName.DELTA, text=rest) if rest else None
 
 
-def _delta_event(delta: Delta) -> Event | None:
+def _delta_event(delta: Delta) -> TurnEvent | None:
     match delta:
         case TextDelta():
-            return Event(kind=EventName.DELTA, text=delta.text) if delta.text else None
+            return TurnEvent(kind=EventName.DELTA, text=delta.text) if delta.text else None
         case ReasoningDelta():
-            return Event(kind=EventName.REASONING, message=delta.text)
+            return TurnEvent(kind=EventName.REASONING, message=delta.text)
         case ToolCall():
-            return Event(kind=EventName.TOOL, call=delta)
+            return TurnEvent(kind=EventName.TOOL, call=delta)
         case Usage():
-            return Event(kind=EventName.USAGE, usage=delta)
+            return TurnEvent(kind=EventName.USAGE, usage=delta)
         case StopDelta():
             return None
 

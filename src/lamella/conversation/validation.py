@@ -133,7 +133,7 @@ def check_time_zone(at: datetime | None) -> None:
         )
 
 
-def check_folder(vault: str | PathLike[str] | None) -> Path | None:
+def to_folder_path(vault: str | PathLike[str] | None) -> Path | None:
     """Return the path of a folder, or None if none was given."""
     if vault is None:
         return None
@@ -154,8 +154,8 @@ _EXPECTED_BY_FIELD = {
     "run": "a function",
     "fresh": "True or False",
     "turn_only": "True or False",
-    "changes": "True or False",
-    "seconds": "a number of seconds above 0",
+    "has_side_effects": "True or False",
+    "timeout_seconds": "a number of seconds above 0",
     "budget": "a number of tokens",
 }
 
@@ -170,9 +170,9 @@ def _has_valid_type(field: Field[Any], value: object) -> bool:
             return isinstance(value, Mapping)
         case "run":
             return callable(value)
-        case "fresh" | "changes" | "turn_only":
+        case "fresh" | "has_side_effects" | "turn_only":
             return isinstance(value, bool)
-        case "seconds" | "budget":
+        case "timeout_seconds" | "budget":
             return _is_positive_number(value, is_integer=field.name == "budget")
         case _:
             return isinstance(value, str)

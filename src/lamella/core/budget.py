@@ -163,7 +163,7 @@ class TokenBudget(Struct, frozen=True, kw_only=True, dict=True):
         return int(self.current_turn_share * self.limit)
 
     @property
-    def soft(self) -> float:
+    def soft_target(self) -> float:
         """The share of the limit down to which compaction removes messages of the user."""
         return max(self.target, self.trigger - _SOFT_DISTANCE)
 
@@ -196,7 +196,7 @@ def should_compact(total: int, budget: TokenBudget, *, last_compacted_total: int
         return False
     if last_compacted_total is None or exceeds_share(total, budget.hard, budget):
         return True
-    return total - last_compacted_total >= (budget.trigger - budget.soft) / 2 * budget.limit
+    return total - last_compacted_total >= (budget.trigger - budget.soft_target) / 2 * budget.limit
 
 
 def validate_share(share: float) -> float:

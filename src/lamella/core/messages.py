@@ -48,7 +48,7 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     fault: str | None = None
 
     @property
-    def prompt(self) -> int | None:
+    def prompt_tokens(self) -> int | None:
         """All input tokens, of every price class, or None if unknown."""
         if self.plain is None:
             return None
@@ -57,9 +57,9 @@ class Usage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def hit_rate(self) -> float | None:
         """The share of the input that came from the cache, or None if the provider does not report it."""
-        if self.read is None or not self.prompt:
+        if self.read is None or not self.prompt_tokens:
             return None
-        return self.read / self.prompt
+        return self.read / self.prompt_tokens
 
 
 UNKNOWN_USAGE = Usage()
@@ -459,7 +459,7 @@ def _reject_constant(text: str) -> float:
 TextsById = Mapping[str, str]
 
 
-def load_texts(message_ids: Sequence[str], texts: Sequence[str | TextsById]) -> Sequence[str]:
+def resolve_lazy_texts(message_ids: Sequence[str], texts: Sequence[str | TextsById]) -> Sequence[str]:
     """Return the texts of messages, loading those that are given as a mapping."""
     if set(map(type, texts)) <= {str}:
         # Opening a conversation passes thousands of texts, and nearly always all of them are strings already.

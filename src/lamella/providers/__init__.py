@@ -54,10 +54,15 @@ if TYPE_CHECKING:
     )
     from lamella.ports import CacheForecaster, ModelProvider, ModelRegistry
     from lamella.profiles import ModelProfile
-    from lamella.providers.anthropic import AnthropicProvider, CacheMode
-    from lamella.providers.gemini import CacheStoragePlan, GeminiProvider, RemoteCacheManager, estimate_storage_costs
-    from lamella.providers.local import CacheForecast, EngineOptions, LocalProvider, PromptProgress
-    from lamella.providers.models import BuiltInModels
+    from lamella.providers.anthropic import AnthropicProvider, BreakpointPlacement
+    from lamella.providers.gemini import (
+        CacheStorageAssumptions,
+        GeminiProvider,
+        RemoteCacheManager,
+        estimate_storage_costs,
+    )
+    from lamella.providers.local import CacheForecast, LlamaServerOptions, LocalProvider, PromptProgress
+    from lamella.providers.models import BuiltInModelProfiles
     from lamella.providers.open_provider import open_provider
     from lamella.providers.openai_chat import OpenAIChatProvider
     from lamella.providers.openai_responses import OpenAIResponsesProvider
@@ -67,22 +72,22 @@ if TYPE_CHECKING:
 __all__ = [
     "AnthropicProvider",
     "AuthenticationError",
-    "BuiltInModels",
+    "BreakpointPlacement",
+    "BuiltInModelProfiles",
     "BuiltInWireFormats",
     "CacheBoundaries",
     "CacheDiagnosis",
     "CacheForecast",
     "CacheForecaster",
-    "CacheMode",
     "CacheProfile",
-    "CacheStoragePlan",
+    "CacheStorageAssumptions",
     "CacheUsage",
     "ContextOverflowError",
     "Delta",
-    "EngineOptions",
     "GeminiProvider",
     "ImageData",
     "InvalidReplyError",
+    "LlamaServerOptions",
     "LocalProvider",
     "Message",
     "ModelNotFoundError",
@@ -127,17 +132,17 @@ __all__ = [
 if not TYPE_CHECKING:
     # Names are imported on first access: the author of a custom provider should not load every built-in provider.
     _HOMES = {
-        "lamella.providers.anthropic": ("CacheMode", "AnthropicProvider"),
+        "lamella.providers.anthropic": ("BreakpointPlacement", "AnthropicProvider"),
         "lamella.providers.sdk_objects": ("BuiltInWireFormats",),
-        "lamella.providers.models": ("BuiltInModels",),
+        "lamella.providers.models": ("BuiltInModelProfiles",),
         "lamella.providers.user_models": ("UserModels", "load_profiles", "parse_profiles"),
         "lamella.providers.gemini": (
             "GeminiProvider",
             "RemoteCacheManager",
-            "CacheStoragePlan",
+            "CacheStorageAssumptions",
             "estimate_storage_costs",
         ),
-        "lamella.providers.local": ("CacheForecast", "EngineOptions", "LocalProvider", "PromptProgress"),
+        "lamella.providers.local": ("CacheForecast", "LlamaServerOptions", "LocalProvider", "PromptProgress"),
         "lamella.providers.openai_chat": ("OpenAIChatProvider",),
         "lamella.providers.openai_responses": ("OpenAIResponsesProvider",),
         "lamella.providers.open_provider": ("open_provider",),

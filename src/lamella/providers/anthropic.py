@@ -44,8 +44,8 @@ from lamella.providers.connection import (
     read_delta_batches,
     timeout_error,
 )
-from lamella.providers.entry import check_connection, drain
-from lamella.providers.models import BuiltInModels
+from lamella.providers.entry import drain, validate_key_and_address
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.registry import strip_provider
 from lamella.providers.wire import (
     Block,
@@ -56,9 +56,9 @@ from lamella.providers.wire import (
     as_fields,
     build_extra_body,
     caller_breakpoints,
-    conversation_messages,
     count_at,
     encode_image,
+    enumerate_non_system_messages,
     fields_at,
     get_reasoning_effort,
     native_reply,
@@ -83,7 +83,7 @@ _REASONING_EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _TYPES_WITHOUT_BREAKPOINT = ("thinking", "redacted_thinking")
 
 
-class CacheMode(StrEnum):
+class BreakpointPlacement(StrEnum):
     """The side that places cache breakpoints: Lamella, the provider (one, after the last block), or neither."""
 
     EXPLICIT = "explicit"
@@ -110,9 +110,11 @@ class _BlockLayout:
         return [*self.tools, *self.system, *(block for turn in self.messages for block in turn["content"])]
 
 
-def build_request(request: ModelRequest, profile: ModelProfile, *, caching: CacheMode = CacheMode.EXPLICIT) -> Body:
+def build_request(
+    request: ModelRequest, profile: ModelProfile, *, caching: BreakpointPlacement = BreakpointPlacement.EXPLICIT
+) -> Body:
     """Return the keyword arguments that send a request with Anthropic's SDK, without ``stream``."""
-    laid, caching = _build_blocks(request), CacheMode(request.breakpoint_mode or caching)
+    laid, caching = _build_blocks(request), BreakpointPlacement(request.breakpoint_mode or caching)
     body: Body = {
         "model": strip_provider(request.model),
         "max_tokens": request.max_output_tokens,
@@ -123,7 +125,7 @@ def build_request(request: ModelRequest, profile: ModelProfile, *, caching: Cach
     body |= {} if request.allows_tool_calls or not laid.tools else {"tool_choice": {"type": "none"}}
     # OpenAI models behind a gateway have breakpoints and diagnostics too, but not those of this API.
     own = profile.provider != "openai"
-    if caching is not CacheMode.OFF and profile.breakpoints and own:
+    if caching is not BreakpointPlacement.OFF and profile.breakpoints and own:
         body |= _set_breakpoints(request, profile, laid, caching=caching)
     if profile.diagnostics and own:
         body["diagnostics"] = {"previous_message_id": request.previous_reply_id}
@@ -135,11 +137,13 @@ def build_request(request: ModelRequest, profile: ModelProfile, *, caching: Cach
     return body | ({"extra_body": further} if further else {})
 
 
-def _set_breakpoints(request: ModelRequest, profile: ModelProfile, layout: _BlockLayout, *, caching: CacheMode) -> Body:
+def _set_breakpoints(
+    request: ModelRequest, profile: ModelProfile, layout: _BlockLayout, *, caching: BreakpointPlacement
+) -> Body:
     """Set the breakpoints on the blocks and return the further body fields for caching."""
     lifetime = choose_lifetime(request.expected_pause, profile.lifetimes)
     mark = {"type": "ephemeral"} | ({"ttl": lifetime.name} if lifetime and lifetime.name != "5m" else {})
-    automatic = caching is CacheMode.AUTOMATIC
+    automatic = caching is BreakpointPlacement.AUTOMATIC
     blocks = layout.blocks
     marks = plan_breakpoints(
         [_measure_block(block) for block in blocks],
@@ -217,7 +221,7 @@ def _build_messages(request: ModelRequest, position: int) -> tuple[list[Body], d
     turns: list[Body] = []
     ends: dict[int, int] = {}
     before: Role | None = None
-    for index, message in conversation_messages(request.messages):
+    for index, message in enumerate_non_system_messages(request.messages):
         content = _build_content(message)
         if message.role is Role.TOOL and before is Role.TOOL:
             # The API requires one message with the results of all tool calls of the message before.
@@ -284,7 +288,7 @@ def is_answer(fields: Fields) -> bool:
     return fields.get("type") == "message" and "stop_reason" in fields
 
 
-def is_event(fields: Fields) -> bool:
+def is_first_event(fields: Fields) -> bool:
     """Return whether the fields are the first event of a stream of this API."""
     return fields.get("type") == "message_start"
 
@@ -302,7 +306,7 @@ def read_reply(answer: object) -> ModelReply | None:
     return reply_from_deltas([*_block_deltas(blocks), read_usage(usage, usage), _build_stop(message, blocks)])
 
 
-def read_events(events: Iterable[Fields]) -> ModelReply | None:
+def read_streamed_reply(events: Iterable[Fields]) -> ModelReply | None:
     """Return the reply that stream events add up to, or None if the end of the stream is missing."""
     fold = MessageAccumulator()
     return reply_from_deltas([delta for event in events for delta in fold.feed(event)])
@@ -477,20 +481,20 @@ class AnthropicProvider:
         key: str,
         address: str = _API_URL,
         timeout: float = DEFAULT_TIMEOUT,
-        caching: CacheMode = CacheMode.EXPLICIT,
+        caching: BreakpointPlacement = BreakpointPlacement.EXPLICIT,
         models: ModelRegistry | None = None,
     ) -> None:
         self._key = key
         self._address = address
         self._timeout = timeout
         self._caching = caching
-        self._models = models or BuiltInModels()
+        self._models = models or BuiltInModelProfiles()
         self._client: AsyncAnthropic | None = None
 
     @property
     def endpoint(self) -> HttpEndpoint:
         """Return the API that this provider calls."""
-        check_connection(provider="Anthropic", key=self._key, address=self._address)
+        validate_key_and_address(provider="Anthropic", key=self._key, address=self._address)
         headers = {"x-api-key": self._key, "anthropic-version": _API_VERSION}
         return HttpEndpoint("Anthropic", f"{self._address.rstrip('/')}/v1", ("messages",), headers)
 
@@ -499,7 +503,7 @@ class AnthropicProvider:
         target = RequestTarget(
             provider="Anthropic", model=strip_provider(request.model), address=self._address, timeout=self._timeout
         )
-        body = build_request(request, self._models.get_model(request.model), caching=self._caching)
+        body = build_request(request, self._models.get_model_profile(request.model), caching=self._caching)
         fold = MessageAccumulator()
         from anthropic import AnthropicError
         from httpx2 import HTTPError
@@ -531,7 +535,7 @@ class AnthropicProvider:
 
     def _get_client(self) -> "AsyncAnthropic":
         if self._client is None:
-            check_connection(provider="Anthropic", key=self._key, address=self._address)
+            validate_key_and_address(provider="Anthropic", key=self._key, address=self._address)
             try:
                 from anthropic import AsyncAnthropic, DefaultAsyncHttpxClient
             except ImportError as error:

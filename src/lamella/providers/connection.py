@@ -34,8 +34,8 @@ from lamella.errors import (
     install_hint,
 )
 from lamella.ports import HttpEndpoint
-from lamella.providers.entry import check_connection
-from lamella.providers.wire import Fields, as_fields, fields_at, status_at, text_at
+from lamella.providers.entry import validate_key_and_address
+from lamella.providers.wire import Fields, as_fields, error_status_at, fields_at, text_at
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Request, Response
@@ -356,7 +356,7 @@ def _parse_json_body(body: bytes, target: RequestTarget) -> Fields:
 def _error_from_fields(fields: Fields) -> ErrorResponse:
     error = fields_at(fields, "error")
     words = text_at(error, "message") or text_at(fields, "error") or json.dumps(fields["error"])
-    status = status_at(error, "code")
+    status = error_status_at(error, "code")
     code = "" if status else text_at(error, "code")
     return ErrorResponse(
         status=status or 200, kind=code or text_at(error, "type") or text_at(error, "status"), message=words
@@ -583,7 +583,7 @@ DEFAULT_TIMEOUT = 120.0
 
 def open_openai_client(*, key: str, address: str, timeout: float) -> "AsyncOpenAI":
     """Return a client of OpenAI's SDK without automatic retries."""
-    check_connection(provider="OpenAI's API", key=key, address=address)
+    validate_key_and_address(provider="OpenAI's API", key=key, address=address)
     try:
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient
     except ImportError as error:
@@ -594,10 +594,10 @@ def open_openai_client(*, key: str, address: str, timeout: float) -> "AsyncOpenA
     return AsyncOpenAI(api_key=key, base_url=address, timeout=timeout, max_retries=0, http_client=bounded)
 
 
-def openai_endpoint(*, provider: str, key: str, address: str, wires: tuple[str, ...]) -> HttpEndpoint:
+def openai_endpoint(*, provider: str, key: str, address: str, api_names: tuple[str, ...]) -> HttpEndpoint:
     """Return the endpoint of a server with an API of OpenAI."""
-    check_connection(provider="OpenAI's API", key=key, address=address)
-    return HttpEndpoint(provider, address.rstrip("/"), wires, {"authorization": f"Bearer {key}"})
+    validate_key_and_address(provider="OpenAI's API", key=key, address=address)
+    return HttpEndpoint(provider, address.rstrip("/"), api_names, {"authorization": f"Bearer {key}"})
 
 
 def to_lamella_error(error: Exception, target: RequestTarget, *, started: bool) -> LamellaError:
@@ -627,7 +627,7 @@ def _parse_sdk_error(error: Exception, *, status: int, retry_after: float | None
     fields = as_fields(body)
     code, kind = text_at(fields, "code"), text_at(fields, "type")
     # Proxies answer with HTTP 200 and put the real status into the error's code.
-    provider_code = status_at(fields, "code")
+    provider_code = error_status_at(fields, "code")
     if status < 300 and provider_code is not None:
         status, code = provider_code, ""
     words = text_at(fields, "message") or text_at(fields, "detail") or (body if isinstance(body, str) else "")

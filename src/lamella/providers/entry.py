@@ -1,6 +1,6 @@
 """Registry entries of providers, and checks before a request is sent.
 
-``ProviderEntry`` has everything that the rest of Lamella needs to know about a provider. ``check_connection`` checks a
+``ProviderEntry`` has everything that the rest of Lamella needs to know about a provider. ``validate_key_and_address`` checks a
 key and an address, and ``check_sdk_installed`` the SDK, without importing it. No error message contains the key.
 """
 
@@ -128,7 +128,7 @@ def find_api_key(entry: ProviderEntry, keys: Mapping[str, str]) -> tuple[str, st
 # Checks of keys and addresses.
 
 
-def check_connection(*, provider: str, key: str, address: str) -> None:
+def validate_key_and_address(*, provider: str, key: str, address: str) -> None:
     """Raise an error for a key that no HTTP header can carry, or for an invalid address.
 
     Without this check each SDK would fail in its own way.

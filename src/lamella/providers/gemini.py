@@ -61,16 +61,16 @@ from lamella.providers.connection import (
     raise_body_error,
     timeout_error,
 )
-from lamella.providers.entry import CacheStorageRequest, check_connection
-from lamella.providers.models import BuiltInModels
+from lamella.providers.entry import CacheStorageRequest, validate_key_and_address
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.registry import strip_provider
 from lamella.providers.wire import (
     Body,
     Fields,
     as_fields,
     build_extra_body,
-    conversation_messages,
     count_at,
+    enumerate_non_system_messages,
     fields_at,
     get_reasoning_effort,
     items_at,
@@ -176,7 +176,7 @@ def _build_contents(request: ModelRequest) -> list[Body]:
     contents: list[Body] = []
     names: dict[str | None, str] = {}
     before: Role | None = None
-    for _, message in conversation_messages(request.messages):
+    for _, message in enumerate_non_system_messages(request.messages):
         parts = [_build_result(message, names)] if message.role is Role.TOOL else _build_parts(message)
         # Ids are unique within one message only: invented ids of older models start again in each message.
         names = {call.id: call.name for call in message.calls} or names
@@ -395,7 +395,7 @@ def open_client(*, key: str, address: str) -> SdkClient:
 
     The caller enforces the idle timeout, because the SDK's timeout limits whole answers.
     """
-    check_connection(provider="Gemini", key=key, address=address)
+    validate_key_and_address(provider="Gemini", key=key, address=address)
     try:
         from google.genai import Client
         from google.genai.types import HttpOptions, HttpRetryOptions
@@ -504,7 +504,7 @@ _HOLDER_ID_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CacheStoragePlan:
+class CacheStorageAssumptions:
     """When to create a stored cache.
 
     ``expected_requests`` are expected within one lifetime. ``input_price`` is that of uncached input in dollars per
@@ -558,7 +558,7 @@ class ConversationRemoteCaches(Struct, frozen=True, kw_only=True):
     caches: tuple[RemoteCache, ...]
 
 
-def estimate_storage_costs(tokens: int, profile: ModelProfile, plan: CacheStoragePlan) -> CacheStorageCosts:
+def estimate_storage_costs(tokens: int, profile: ModelProfile, plan: CacheStorageAssumptions) -> CacheStorageCosts:
     """Return the costs with and without a stored cache.
 
     A stored cache costs its creation at the price of uncached input, each read, and the hours. Raises an error if the
@@ -616,7 +616,7 @@ class RemoteCacheManager:
 
     def __init__(
         self,
-        plan: CacheStoragePlan,
+        plan: CacheStorageAssumptions,
         *,
         now: Callable[[], datetime],
         count_tokens: Callable[[ModelRequest], int],
@@ -805,7 +805,7 @@ def make_cache_manager(storage_request: CacheStorageRequest | None, profile: Mod
             storage_request.count_tokens(tools) if request.tools else 0
         )
 
-    plan = CacheStoragePlan(
+    plan = CacheStorageAssumptions(
         input_price=storage_request.input_price, expected_requests=storage_request.requests_per_hour
     )
     return RemoteCacheManager(
@@ -845,7 +845,7 @@ class GeminiProvider:
         self._key = key
         self._address = address
         self._timeout = timeout
-        self._models = models or BuiltInModels()
+        self._models = models or BuiltInModelProfiles()
         self._cache_manager = cache_manager
         self._client: SdkClient | None = None
 
@@ -854,7 +854,7 @@ class GeminiProvider:
         target = self._target(strip_provider(request.model))
         cached = None
         if self._cache_manager is not None:
-            profile = self._models.get_model(request.model)
+            profile = self._models.get_model_profile(request.model)
             cached = await self._cache_manager.get_or_create(opened.client, request, profile=profile, target=target)
         fold = ContentAccumulator()
         from google.genai.errors import APIError

@@ -1,7 +1,7 @@
 """Models in this process: llama.cpp's server as an engine, and the provider that uses it.
 
-``LocalProvider`` is the provider, and ``LlamaServer`` runs a loaded model. ``EngineCacheState`` models the engine's
-cache token by token, to predict how much of the next prompt it will serve; ``CacheTrackingEngine`` keeps it up to
+``LocalProvider`` is the provider, and ``LlamaServer`` runs a loaded model. ``LlamaCacheState`` models the engine's
+cache token by token, to predict how much of the next prompt it will serve; ``CacheTrackingLlamaServer`` keeps it up to
 date. ``RepetitionDetector`` stops a small model that repeats itself. ``render_rounds_as_text`` renders tool rounds as
 plain messages, because the templates of small models reject or drop tool messages.
 
@@ -37,8 +37,14 @@ from lamella.providers.connection import ErrorResponse, RequestTarget, error_fro
 from lamella.providers.facts.others import LOCAL_PROFILE
 from lamella.providers.openai_chat import CompletionAccumulator, build_request
 from lamella.providers.wire import Body, Fields, count_at, fields_at, items_at, text_at
-from lamella.tokenizers.gguf import get_special_token_escaper
-from lamella.tokenizers.weights import LOCAL_MODEL_NAME, SMOLLM2, WeightsPackage, get_weights_path, locate_weights
+from lamella.tokenizers.gguf import load_special_token_escaper
+from lamella.tokenizers.weights import (
+    LOCAL_MODEL_NAME,
+    SMOLLM2,
+    WeightsPackage,
+    get_verified_weights_path,
+    locate_weights,
+)
 
 Tokens = tuple[int, ...]
 
@@ -62,7 +68,7 @@ class CacheForecast:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineCacheState:
+class LlamaCacheState:
     """The engine's slot and its saved prompts (``saved_prompts``).
 
     The slot contains ``cached_tokens`` tokens; ``slot`` has the known ones. ``is_exact`` is whether these are
@@ -77,14 +83,14 @@ class EngineCacheState:
 
     def forecast(self, prompt: Tokens) -> CacheForecast:
         """Return how many tokens of a prompt the cache will serve."""
-        seated = self.prepare_slot(prompt)
+        seated = self.with_prepared_slot(prompt)
         shared = common_prefix_length(seated.slot, prompt)
         exact = seated.is_exact or shared < len(seated.slot)
         return CacheForecast(
             prompt_tokens=len(prompt), cached_tokens=min(shared, max(len(prompt) - 1, 0)), is_exact=exact
         )
 
-    def prepare_slot(self, prompt: Tokens) -> "EngineCacheState":
+    def with_prepared_slot(self, prompt: Tokens) -> "LlamaCacheState":
         """Return the cache after the engine has prepared its slot for a prompt, before the prompt is processed."""
         shared = common_prefix_length(self.slot, prompt)
         stays = shared > SLOT_SIMILARITY * len(prompt) and shared >= _MIN_SLOT_OVERLAP * self.cached_tokens
@@ -92,18 +98,18 @@ class EngineCacheState:
             return self
         return self._save_slot()._restore_slot(prompt)
 
-    def after_answer(self, tokens: Tokens, *, cached_tokens: int, is_exact: bool = True) -> "EngineCacheState":
+    def after_answer(self, tokens: Tokens, *, cached_tokens: int, is_exact: bool = True) -> "LlamaCacheState":
         """Return the cache after a prompt and its answer (``tokens``); the engine kept ``cached_tokens`` of them."""
         return replace(self, slot=tokens[:cached_tokens], cached_tokens=cached_tokens, is_exact=is_exact)
 
-    def _save_slot(self) -> "EngineCacheState":
+    def _save_slot(self) -> "LlamaCacheState":
         """Return the cache after the engine has saved its slot. Saved prompts that are prefixes of it are dropped."""
         if not self.slot or any(common_prefix_length(self.slot, kept) == len(self.slot) for kept in self.saved_prompts):
             return self
         others = tuple(kept for kept in self.saved_prompts if common_prefix_length(self.slot, kept) < len(kept))
         return replace(self, saved_prompts=(*others, self.slot))
 
-    def _restore_slot(self, prompt: Tokens) -> "EngineCacheState":
+    def _restore_slot(self, prompt: Tokens) -> "LlamaCacheState":
         """Return the cache after the engine has restored the saved prompt that fits best, if one fits better."""
         best, shared = self.slot, common_prefix_length(self.slot, prompt)
         kept_share = shared / len(self.slot) if self.slot else -1.0
@@ -138,7 +144,7 @@ _TEMPLATE_PATH = "/apply-template"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineOptions:
+class LlamaServerOptions:
     """The options of the engine. ``window`` is in tokens.
 
     ``saved_prompts_mib`` is how many MiB of memory saved prompts of other conversations may use. The memory is
@@ -152,7 +158,7 @@ class EngineOptions:
     batch_size: int = 256
 
 
-class EngineError(Exception):
+class LlamaServerError(Exception):
     """An error response of the engine: its status, its kind and its message."""
 
     def __init__(self, *, status: int, kind: str, message: str) -> None:
@@ -166,7 +172,7 @@ class LlamaServer:
     Loading takes a second and as much memory as the weights have. ``close`` frees the memory.
     """
 
-    def __init__(self, weights: Path, options: EngineOptions) -> None:
+    def __init__(self, weights: Path, options: LlamaServerOptions) -> None:
         # The server listens on the loopback interface, where any program or web page could call it without a key.
         self._key = token_urlsafe()
         self._server = _load_server(weights, options, key=self._key)
@@ -187,7 +193,7 @@ class LlamaServer:
             self._server.handle_chat_completions(dict(body), heard)
         except (RuntimeError, ValueError) as error:
             # The server raises for content that it cannot turn into a prompt, such as images.
-            raise EngineError(status=400, kind="invalid_request_error", message=str(error)) from error
+            raise LlamaServerError(status=400, kind="invalid_request_error", message=str(error)) from error
         if refusals:
             raise _to_engine_error(refusals[0], 500)
 
@@ -201,7 +207,7 @@ class LlamaServer:
             self._call("/tokenize", {"content": text, "add_special": adds_start_token, "parse_special": True})["tokens"]
         )
 
-    def count_cached_tokens(self) -> int:
+    def wait_and_count_cached_tokens(self) -> int:
         """Wait until the engine is idle and return how many tokens its cache contains.
 
         They are tokens of the last prompt and of its answer.
@@ -228,32 +234,36 @@ class LlamaServer:
             answer = connection.getresponse()
             found = json.loads(answer.read())
         except (OSError, HTTPException, ValueError) as error:
-            raise EngineError(status=500, kind="server_error", message=f"{path}: {error}") from error
+            raise LlamaServerError(status=500, kind="server_error", message=f"{path}: {error}") from error
         finally:
             connection.close()
         if answer.status == 200:
             return found
         refusal = _to_engine_error(found, answer.status)
         # If no prompt can be built, the request is at fault, although the server reports an error of its own.
-        raise EngineError(status=400, kind=refusal.kind, message=refusal.message) if path == _TEMPLATE_PATH else refusal
+        raise (
+            LlamaServerError(status=400, kind=refusal.kind, message=refusal.message)
+            if path == _TEMPLATE_PATH
+            else refusal
+        )
 
 
 def _encode_json(body: Fields) -> bytes:
     return json.dumps(dict(body)).encode()
 
 
-def _to_engine_error(answer: object, status: int) -> EngineError:
+def _to_engine_error(answer: object, status: int) -> LlamaServerError:
     error = answer.get("error") if isinstance(answer, Mapping) else None
     fields: Fields = error if isinstance(error, Mapping) else {}
     code = fields.get("code")
-    return EngineError(
+    return LlamaServerError(
         status=code if isinstance(code, int) else status,
         kind=str(fields.get("type", "server_error")),
         message=str(fields.get("message", answer)),
     )
 
 
-def _load_server(weights: Path, options: EngineOptions, *, key: str) -> Any:  # noqa: ANN401 - the package has no types
+def _load_server(weights: Path, options: LlamaServerOptions, *, key: str) -> Any:  # noqa: ANN401 - the package has no types
     # Threads that wait actively made answers five to ten times slower on two busy cores (2026-11-15). The engine's
     # runtime reads this variable once, at import.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -292,12 +302,12 @@ def _load_server(weights: Path, options: EngineOptions, *, key: str) -> Any:  # 
 _MAX_MISSING_BYTES = 3
 
 
-class CacheTrackingEngine:
+class CacheTrackingLlamaServer:
     """An engine whose cache contents are tracked. It handles one request at a time, from one thread."""
 
-    def __init__(self, weights: Path, options: EngineOptions) -> None:
+    def __init__(self, weights: Path, options: LlamaServerOptions) -> None:
         self._engine = LlamaServer(weights, options)
-        self._cache = EngineCacheState(saves_prompts=options.saved_prompts_mib != 0)
+        self._cache = LlamaCacheState(saves_prompts=options.saved_prompts_mib != 0)
         self.window = self._engine.window
 
     def forecast(self, body: Fields) -> CacheForecast:
@@ -307,7 +317,7 @@ class CacheTrackingEngine:
     def answer(self, body: Fields, on_chunk: Callable[[Fields], bool]) -> None:
         """Answer a request. ``on_chunk`` gets every chunk and stops the answer by returning true."""
         prompt = self._engine.tokenize_request(body)
-        seated = self._cache.prepare_slot(prompt)
+        seated = self._cache.with_prepared_slot(prompt)
         heard = AnswerTokens()
 
         def take(chunk: Fields) -> bool:
@@ -317,7 +327,7 @@ class CacheTrackingEngine:
         try:
             self._engine.chat(body, take)
         finally:
-            cached_tokens = self._engine.count_cached_tokens()
+            cached_tokens = self._engine.wait_and_count_cached_tokens()
             self._cache = (
                 self._cache_after_answer(seated, prompt, heard, cached_tokens=cached_tokens)
                 if heard.has_started
@@ -328,8 +338,8 @@ class CacheTrackingEngine:
         self._engine.close()
 
     def _cache_after_answer(
-        self, prepared: EngineCacheState, prompt: Tokens, answer: "AnswerTokens", *, cached_tokens: int
-    ) -> EngineCacheState:
+        self, prepared: LlamaCacheState, prompt: Tokens, answer: "AnswerTokens", *, cached_tokens: int
+    ) -> LlamaCacheState:
         """Return the cache after an answer, with the answer's tokens as far as they can be determined."""
         answer_tokens = self._recover_tokens(answer)
         if cached_tokens <= len(prompt) or answer.is_complete(answer_tokens):
@@ -519,17 +529,17 @@ class LocalProvider:
         self,
         *,
         model: str = LOCAL_MODEL_NAME,
-        options: EngineOptions | None = None,
+        options: LlamaServerOptions | None = None,
         on_progress: Callable[[PromptProgress], None] | None = None,
         hash_record: Path | None = None,
         weights_package: WeightsPackage = SMOLLM2,
     ) -> None:
         self.model = model
-        self._options = options or EngineOptions()
+        self._options = options or LlamaServerOptions()
         self._on_progress = on_progress
         self._hash_record = hash_record
         self._weights_package = weights_package
-        self._engine: CacheTrackingEngine | None = None
+        self._engine: CacheTrackingLlamaServer | None = None
         self._worker: ThreadPoolExecutor | None = None
         self._running: set[Event] = set()
         self._warming: set[Event] = set()
@@ -637,14 +647,16 @@ class LocalProvider:
     def _translate_errors(self, work: Callable[[], T]) -> T:
         try:
             return work()
-        except EngineError as refusal:
+        except LlamaServerError as refusal:
             response = ErrorResponse(status=refusal.status, kind=refusal.kind, message=refusal.message)
             raise error_from_response(response, self._target) from refusal
 
-    def _get_engine(self) -> CacheTrackingEngine:
+    def _get_engine(self) -> CacheTrackingLlamaServer:
         if self._engine is None:
-            weights = get_weights_path(self.model, hash_record=self._hash_record, weights_package=self._weights_package)
-            self._engine = CacheTrackingEngine(weights, self._options)
+            weights = get_verified_weights_path(
+                self.model, verified_weights_file=self._hash_record, weights_package=self._weights_package
+            )
+            self._engine = CacheTrackingLlamaServer(weights, self._options)
         return self._engine
 
     def _close_engine(self) -> None:
@@ -662,7 +674,7 @@ class LocalProvider:
 
     def _build_body(self, request: ModelRequest) -> Body:
         """Return the engine's request body, with tool rounds as text and special tokens escaped."""
-        as_text = get_special_token_escaper(locate_weights(self.model, weights_package=self._weights_package))
+        as_text = load_special_token_escaper(locate_weights(self.model, weights_package=self._weights_package))
         # The engine recognises special tokens anywhere in the text. In a note, one would end the turn and start a fake
         # one.
         template_fields = (

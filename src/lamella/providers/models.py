@@ -1,6 +1,6 @@
 """Cache profiles and model profiles by model, as the providers documented them on the date in ``day``.
 
-``BuiltInProfiles`` has the cache profiles: the minimum size of a cached prefix in tokens, the granularity of matching,
+``BuiltInCacheProfiles`` has the cache profiles: the minimum size of a cached prefix in tokens, the granularity of matching,
 the lifetime, and whether writing costs more than uncached input. ``BuiltInModels`` has all other facts. A family
 profile has the facts that all models of a wire format share; an entry adds what is special about a model. What no
 provider documents is unknown here and never guessed.
@@ -21,10 +21,10 @@ CACHE_PROFILES: tuple[tuple[str, CacheProfile], ...] = tuple(fact for row in PRO
 LOCAL_PREFIXES = frozenset((name, bool(row.name_syntax)) for row in PROVIDERS if row.is_local for name in row.names)
 
 
-class BuiltInProfiles:
+class BuiltInCacheProfiles:
     """The cache profiles that ship with Lamella."""
 
-    def get_profile(self, model: str | None) -> CacheProfile:
+    def get_cache_profile(self, model: str | None) -> CacheProfile:
         """Return the cache profile of a model, written ``provider:model`` or ``model``.
 
         Unknown models get the generic profile.
@@ -43,14 +43,14 @@ MODEL_PROFILES: tuple[tuple[str, ModelProfile], ...] = tuple(fact for row in PRO
 IMAGE_PROFILES: tuple[tuple[str, ImageProfile], ...] = tuple(fact for row in PROVIDERS for fact in row.image_profiles)
 
 
-class BuiltInModels:
+class BuiltInModelProfiles:
     """The model profiles that ship with Lamella."""
 
-    def get_model(self, model: str | None) -> ModelProfile:
+    def get_model_profile(self, model: str | None) -> ModelProfile:
         """Return the profile of a model, written ``provider:model`` or ``model``. Unknown models get a generic one."""
         return _get_profile(model)
 
-    def get_profile(self, model: str | None) -> CacheProfile:
+    def get_cache_profile(self, model: str | None) -> CacheProfile:
         """Return the cache profile of a model, with its prices as factors of uncached input."""
         return get_cache_profile(_get_profile(model))
 
@@ -78,4 +78,4 @@ def _get_profile(model: str | None) -> ModelProfile:
     bare = rest or name
     found = next((profile for start, profile in MODEL_PROFILES if bare.startswith(start)), GENERIC_MODEL)
     pictures = next((profile for start, profile in IMAGE_PROFILES if bare.startswith(start)), GENERIC_IMAGE_PROFILE)
-    return replace(found, cache=BuiltInProfiles().get_profile(model), pictures=pictures)
+    return replace(found, cache=BuiltInCacheProfiles().get_cache_profile(model), pictures=pictures)

@@ -12,8 +12,14 @@ from urllib.parse import urlsplit, urlunsplit
 from lamella.errors import AuthenticationError, SettingError
 from lamella.files import resolve_path
 from lamella.ports import ModelProvider, ModelRegistry
-from lamella.providers.entry import ProviderEntry, ProviderOptions, check_connection, check_sdk_installed, find_api_key
-from lamella.providers.models import BuiltInModels
+from lamella.providers.entry import (
+    ProviderEntry,
+    ProviderOptions,
+    check_sdk_installed,
+    find_api_key,
+    validate_key_and_address,
+)
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.registry import (
     COMPATIBLE_EXAMPLE,
     MODEL_SYNTAXES,
@@ -42,21 +48,21 @@ def open_provider(
     ``model`` is the name that later requests to the provider carry. ``keys`` maps environment variable names to API
     keys.
     """
-    options, models = options or ProviderOptions(), models or BuiltInModels()
-    row = get_provider_entry(model, models)
+    options, models = options or ProviderOptions(), models or BuiltInModelProfiles()
+    row = get_entry_for_model(model, models)
     if row.package is not None:
         check_sdk_installed(row.package)
     assert row.create_provider is not None, "rows that nothing opens are not found"
     return row.create_provider(model, key=_get_api_key(row, keys), models=models, options=options)
 
 
-def get_provider_entry(model: str, models: ModelRegistry) -> ProviderEntry:
+def get_entry_for_model(model: str, models: ModelRegistry) -> ProviderEntry:
     """Return the registry entry of the provider that serves a model, or raise an error if there is none."""
     prefix, colon, rest = model.partition(":")
     row = find_provider_entry(prefix)
     if not colon and (row is None or row.name_syntax):
         # Models with known profiles need no provider prefix, so their maker is looked up.
-        row = find_provider_entry(models.get_model(model).provider)
+        row = find_provider_entry(models.get_model_profile(model).provider)
         if row is None or row.create_provider is None or not row.needs_key:
             raise SettingError(
                 f"Unknown model: {model!r}", hint=f"Give the model with its provider, as one of: {MODEL_SYNTAXES}."
@@ -84,7 +90,7 @@ def _get_api_key(entry: ProviderEntry, keys: Mapping[str, str]) -> str:
         return found[1] if found else ""
     name, key = found
     # Only the key is checked here. The address is a valid dummy, because the registry entry has none.
-    check_connection(provider=f"{entry.display_name}, in {name},", key=key, address="https://localhost")
+    validate_key_and_address(provider=f"{entry.display_name}, in {name},", key=key, address="https://localhost")
     return key
 
 
@@ -94,7 +100,7 @@ DEMO_MODEL = "local"
 
 def supports_images(model: str, models: ModelRegistry) -> bool:
     """Return whether a model may be sent images. Models with unknown support are tried; local models get none."""
-    return not is_local_model(model) and models.get_model(model).sees is not False
+    return not is_local_model(model) and models.get_model_profile(model).sees is not False
 
 
 def supports_tools(model: str, models: ModelRegistry) -> bool:
@@ -102,17 +108,17 @@ def supports_tools(model: str, models: ModelRegistry) -> bool:
 
     Models that run in this process are offered no tools unless their profile says that they can call them.
     """
-    known = models.get_model(model).calls_tools
+    known = models.get_model_profile(model).calls_tools
     return not is_local_model(model) if known is None else known
 
 
 def get_context_window(model: str, models: ModelRegistry) -> int | None:
     """Return the size of a model's context window in tokens, or None if it is unknown."""
     if not is_local_model(model):
-        return models.get_model(model).window
-    from lamella.providers.local import EngineOptions  # only local models need the engine
+        return models.get_model_profile(model).window
+    from lamella.providers.local import LlamaServerOptions  # only local models need the engine
 
-    return EngineOptions().window
+    return LlamaServerOptions().window
 
 
 def model_trust_key(model: str, models: ModelRegistry) -> str | None:
@@ -122,10 +128,10 @@ def model_trust_key(model: str, models: ModelRegistry) -> str | None:
     Two spellings of the same destination give the same key.
     """
     # Imported here because the other functions of this module need neither.
-    from lamella.providers.open_provider import get_provider_entry
+    from lamella.providers.open_provider import get_entry_for_model
     from lamella.providers.registry import get_server_address
 
-    row = get_provider_entry(model, models)
+    row = get_entry_for_model(model, models)
     rest = model.partition(":")[2] if find_provider_entry(model.partition(":")[0]) is row else model
     if row.name_syntax.startswith("URL"):
         parts = urlsplit(get_server_address(model))

@@ -38,7 +38,7 @@ from lamella.providers.connection import (
     read_delta_batches,
     to_lamella_error,
 )
-from lamella.providers.models import BuiltInModels
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.registry import strip_provider
 from lamella.providers.wire import (
     Body,
@@ -46,17 +46,17 @@ from lamella.providers.wire import (
     Part,
     PartLayout,
     as_fields,
-    build_cache_fields,
     build_extra_body,
-    conversation_messages,
+    build_openai_cache_fields,
     count_at,
     encode_image,
+    enumerate_non_system_messages,
     fields_at,
     items_at,
     native_reply,
     normalise_usage,
     split_at,
-    supports_breakpoints,
+    supports_openai_breakpoints,
     system_text,
     text_at,
     to_provider_reply,
@@ -76,7 +76,7 @@ def build_request(request: ModelRequest, profile: ModelProfile) -> Body:
     """Return the keyword arguments that send a request with OpenAI's SDK, without ``stream``."""
     body: Body = {"model": strip_provider(request.model)}
     own = profile.provider == "openai"
-    body["messages"], laid = _build_messages(request, in_parts=supports_breakpoints(profile), is_openai=own)
+    body["messages"], laid = _build_messages(request, in_parts=supports_openai_breakpoints(profile), is_openai=own)
     body["max_completion_tokens" if own else "max_tokens"] = request.max_output_tokens
     if request.tools:
         body["tools"] = [
@@ -92,7 +92,7 @@ def build_request(request: ModelRequest, profile: ModelProfile) -> Body:
     if request.effort is not None:
         body["reasoning_effort"] = request.effort
     # This API supports only the shortest cache lifetime.
-    body |= build_cache_fields(request, profile, laid, lifetimes=profile.lifetimes[:1])
+    body |= build_openai_cache_fields(request, profile, laid, lifetimes=profile.lifetimes[:1])
     return body | build_extra_body(request, body)
 
 
@@ -114,7 +114,7 @@ def _build_messages(request: ModelRequest, *, in_parts: bool, is_openai: bool) -
     library = len(parts) - 1 if parts else None
     if library is not None:
         ends |= {index: library for index, message in enumerate(request.messages) if message.role is Role.SYSTEM}
-    for index, message in conversation_messages(request.messages):
+    for index, message in enumerate_non_system_messages(request.messages):
         content = _build_content(message)
         can_mark = in_parts and message.role is Role.USER
         as_list = can_mark or bool(message.images)
@@ -421,7 +421,7 @@ class OpenAIChatProvider:
         self._key = key if key or address == OPENAI_API_URL else "none"
         self._address = address
         self._timeout = timeout
-        self._models = models or BuiltInModels()
+        self._models = models or BuiltInModelProfiles()
         self._client: AsyncOpenAI | None = None
 
     @property
@@ -432,7 +432,7 @@ class OpenAIChatProvider:
             provider="OpenAI" if is_openai else "The server",
             key=self._key,
             address=self._address,
-            wires=("chat", "responses") if is_openai else ("chat",),
+            api_names=("chat", "responses") if is_openai else ("chat",),
         )
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
@@ -443,7 +443,7 @@ class OpenAIChatProvider:
             address=self._address,
             timeout=self._timeout,
         )
-        body = build_request(request, self._models.get_model(request.model))
+        body = build_request(request, self._models.get_model_profile(request.model))
         fold = CompletionAccumulator()
         begun = whole = False
         from httpx2 import HTTPError

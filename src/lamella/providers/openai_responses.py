@@ -40,7 +40,7 @@ from lamella.providers.connection import (
     to_lamella_error,
 )
 from lamella.providers.entry import drain
-from lamella.providers.models import BuiltInModels
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.registry import strip_provider
 from lamella.providers.wire import (
     Body,
@@ -48,11 +48,11 @@ from lamella.providers.wire import (
     Part,
     PartLayout,
     as_fields,
-    build_cache_fields,
     build_extra_body,
-    conversation_messages,
+    build_openai_cache_fields,
     count_at,
     encode_image,
+    enumerate_non_system_messages,
     fields_at,
     items_at,
     native_reply,
@@ -101,7 +101,7 @@ def build_request(request: ModelRequest, profile: ModelProfile) -> Body:
         body["temperature"] = request.temperature
     if request.effort is not None:
         body["reasoning"] = {"effort": request.effort}
-    body |= build_cache_fields(request, profile, laid, lifetimes=profile.lifetimes)
+    body |= build_openai_cache_fields(request, profile, laid, lifetimes=profile.lifetimes)
     if profile.diagnostics and request.previous_reply_id and "prompt_cache_options" in body:
         body["prompt_cache_options"]["comparison_response_id"] = request.previous_reply_id
     return body | build_extra_body(request, body)
@@ -123,7 +123,7 @@ def _build_items(request: ModelRequest) -> tuple[list[Body], PartLayout]:
     library = len(parts) - 1 if parts else None
     if library is not None:
         ends |= {index: library for index, message in enumerate(request.messages) if message.role is Role.SYSTEM}
-    for index, message in conversation_messages(request.messages):
+    for index, message in enumerate_non_system_messages(request.messages):
         user = message.role is Role.USER
         content = _build_content(message)
         built = _build_round_items(message)
@@ -387,20 +387,20 @@ class OpenAIResponsesProvider:
         self._key = key
         self._address = address
         self._timeout = timeout
-        self._models = models or BuiltInModels()
+        self._models = models or BuiltInModelProfiles()
         self._client: AsyncOpenAI | None = None
 
     @property
     def endpoint(self) -> HttpEndpoint:
         """Return the API that this provider calls, which has Chat Completions as well."""
-        return openai_endpoint(provider="OpenAI", key=self._key, address=self._address, wires=("responses", "chat"))
+        return openai_endpoint(provider="OpenAI", key=self._key, address=self._address, api_names=("responses", "chat"))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
         self._client = self._client or open_openai_client(key=self._key, address=self._address, timeout=self._timeout)
         target = RequestTarget(
             provider="OpenAI", model=strip_provider(request.model), address=self._address, timeout=self._timeout
         )
-        body = build_request(request, self._models.get_model(request.model))
+        body = build_request(request, self._models.get_model_profile(request.model))
         fold = ResponseAccumulator()
         begun = False
         from httpx2 import HTTPError

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from lamella.errors import SettingError, WrongEndpointError
 from lamella.ports import ModelProvider, ModelRegistry
-from lamella.providers.entry import ProviderEntry, ProviderOptions, SdkPackage, check_connection, check_sdk_installed
+from lamella.providers.entry import (
+    ProviderEntry,
+    ProviderOptions,
+    SdkPackage,
+    check_sdk_installed,
+    validate_key_and_address,
+)
 from lamella.providers.facts import claude, gemini, gpt, others
 from lamella.tokenizers.weights import LOCAL_MODEL_NAME
 
@@ -38,9 +44,9 @@ def _anthropic_wire_format() -> "WireFormat":
         build_request=api.build_request,
         to_http_body=merge_extra_body,
         is_answer=api.is_answer,
-        is_event=api.is_event,
+        is_event=api.is_first_event,
         read_reply=api.read_reply,
-        read_events=api.read_events,
+        read_events=api.read_streamed_reply,
     )
 
 
@@ -64,7 +70,7 @@ ANTHROPIC = ProviderEntry(
 def _open_gemini(model: str, *, key: str, models: ModelRegistry, options: ProviderOptions) -> ModelProvider:
     from lamella.providers.gemini import GeminiProvider, make_cache_manager
 
-    store = make_cache_manager(options.cache_storage, models.get_model(model))
+    store = make_cache_manager(options.cache_storage, models.get_model_profile(model))
     return GeminiProvider(key=key, models=models, timeout=options.timeout, cache_manager=store)
 
 
@@ -106,10 +112,10 @@ def _open_gguf(model: str, *, key: str, models: ModelRegistry, options: Provider
     del key, models  # unused by local weights
     check_sdk_installed(SdkPackage(package="xllamacpp", module="xllamacpp", extra="local"))
     from lamella.providers.local import LocalProvider
-    from lamella.tokenizers.weights import get_weights_path
+    from lamella.tokenizers.weights import get_verified_weights_path
 
     # Called for its checks only, so that a missing or damaged file is reported before the first request.
-    get_weights_path(model, hash_record=options.hash_record)
+    get_verified_weights_path(model, verified_weights_file=options.hash_record)
     return LocalProvider(model=model, on_progress=options.on_progress, hash_record=options.hash_record)
 
 
@@ -171,13 +177,13 @@ def get_server_address(model: str) -> str:
             "The address of the server has more in it than an address.",
             hint=f"Leave out user, password and query, and set {COMPATIBLE_KEY_VARIABLE} if the server wants a key.",
         )
-    check_connection(provider="the server", key="none", address=address)
+    validate_key_and_address(provider="the server", key="none", address=address)
     return address
 
 
 def _open_compatible(model: str, *, key: str, models: ModelRegistry, options: ProviderOptions) -> ModelProvider:
     address, name = get_server_address(model), model.partition("#")[2]
-    check_connection(provider="the server", key=key or "none", address=address)
+    validate_key_and_address(provider="the server", key=key or "none", address=address)
     if not name.strip():
         raise SettingError(
             f"{address} is asked for no model.", hint=f"Give the model's name after #, as in {COMPATIBLE_EXAMPLE}."

@@ -10,7 +10,7 @@ from typing import Any
 from lamella.core.messages import ModelReply, ModelRequest
 from lamella.errors import InvalidOperationError, InvalidReplyError
 from lamella.ports import ModelRegistry
-from lamella.providers.models import BuiltInModels
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.registry import PROVIDERS
 from lamella.providers.wire import Body, Fields, WireFormat, as_fields
 
@@ -28,11 +28,11 @@ class BuiltInWireFormats:
     """The wire formats that ship with Lamella, combined with a registry of model profiles."""
 
     def __init__(self, models: ModelRegistry | None = None) -> None:
-        self._models = models or BuiltInModels()
+        self._models = models or BuiltInModelProfiles()
 
     def build_unchecked(self, name: str, request: ModelRequest) -> Body:
         """Return the keyword arguments that send a request with the SDK of the wire format ``name``."""
-        return get_wire_format(name).build_request(request, self._models.get_model(request.model))
+        return get_wire_format(name).build_request(request, self._models.get_model_profile(request.model))
 
     def build_request(self, format_name: str, request: ModelRequest, allow_any_model: bool, /) -> Body:  # noqa: FBT001 - the port fixes the signature
         """Return the keyword arguments for a request, after checking that the model fits the wire format.
@@ -50,7 +50,7 @@ class BuiltInWireFormats:
 
     def check_model_provider(self, name: str, model: str) -> None:
         """Raise an error if the model is known to belong to a maker that uses another built-in wire format."""
-        dialect, maker = get_wire_format(name), self._models.get_model(model).provider
+        dialect, maker = get_wire_format(name), self._models.get_model_profile(model).provider
         if maker != dialect.provider and maker in {known.provider for known in WIRE_FORMATS}:
             raise InvalidOperationError(
                 f"{model} is not a model of the provider {name}.",

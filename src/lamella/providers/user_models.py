@@ -16,7 +16,7 @@ from lamella.errors import SettingError
 from lamella.files import MAX_SETTINGS_BYTES, read_regular_file
 from lamella.ports import ModelRegistry
 from lamella.profiles import CacheLifetime, ImageTokenRule, LifetimeStart, ModelProfile, UsageFields, get_cache_profile
-from lamella.providers.models import BuiltInModels
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.registry import strip_provider
 
 _BUDGET_FIELDS = TokenBudget.__struct_fields__
@@ -84,7 +84,7 @@ class ImagesIn(_ProfilePart):
     payload: int | None = Field(default=None, gt=0)
 
 
-class ModelIn(_ProfilePart):
+class ModelFactsEntry(_ProfilePart):
     """One entry of the file. Omitted fields come from the shipped profile of the matched model, or of ``like``."""
 
     match: str = Field(min_length=1)
@@ -136,10 +136,10 @@ class ModelIn(_ProfilePart):
         return {name: getattr(self, name) for name in _BUDGET_FIELDS if getattr(self, name) is not None}
 
 
-class ModelsFileIn(_ProfilePart):
+class ModelFactsFile(_ProfilePart):
     """A whole profile file."""
 
-    model: tuple[ModelIn, ...] = ()
+    model: tuple[ModelFactsEntry, ...] = ()
 
 
 class UserModels:
@@ -148,33 +148,33 @@ class UserModels:
     The first entry whose ``match`` is a prefix of the model's name wins.
     """
 
-    def __init__(self, entries: Sequence[ModelIn], *, shipped: ModelRegistry | None = None) -> None:
+    def __init__(self, entries: Sequence[ModelFactsEntry], *, shipped: ModelRegistry | None = None) -> None:
         self._entries = tuple(entries)
-        self._shipped = shipped or BuiltInModels()
+        self._shipped = shipped or BuiltInModelProfiles()
 
-    def get_model(self, model: str | None) -> ModelProfile:
+    def get_model_profile(self, model: str | None) -> ModelProfile:
         """Return the profile of a model, written ``provider:model`` or ``model``."""
         entry = self._find_entry(model)
         return (
-            self._shipped.get_model(model)
+            self._shipped.get_model_profile(model)
             if entry is None
-            else _override(self._shipped.get_model(entry.like or model), entry)
+            else _override(self._shipped.get_model_profile(entry.like or model), entry)
         )
 
-    def budget(self, model: str) -> dict[str, Any]:
+    def get_budget_overrides(self, model: str) -> dict[str, Any]:
         """Return the window, reserve and threshold shares that the user sets for a model. Empty if there are none."""
         entry = self._find_entry(model)
         return {} if entry is None else entry.budget()
 
-    def _find_entry(self, model: str | None) -> ModelIn | None:
+    def _find_entry(self, model: str | None) -> ModelFactsEntry | None:
         name = (model or "").lower()
         # A name with "#" contains a server address with colons of its own, so it cannot be split at the first colon.
         bare = strip_provider(name) if "#" in name else name.partition(":")[2] or name
         return next((entry for entry in self._entries if bare.startswith(entry.match.lower())), None)
 
-    def get_profile(self, model: str | None) -> CacheProfile:
+    def get_cache_profile(self, model: str | None) -> CacheProfile:
         """Return the cache profile of a model, as the cache model and the layout planners use it."""
-        return get_cache_profile(self.get_model(model))
+        return get_cache_profile(self.get_model_profile(model))
 
 
 def load_profiles(path: Path) -> UserModels:
@@ -190,7 +190,7 @@ def load_profiles(path: Path) -> UserModels:
 def parse_profiles(text: str, *, name: str) -> UserModels:
     """Return the profiles in a TOML text. Error messages refer to the text as ``name``."""
     try:
-        found = ModelsFileIn.model_validate(tomllib.loads(text, parse_float=Decimal))
+        found = ModelFactsFile.model_validate(tomllib.loads(text, parse_float=Decimal))
     except ValidationError as error:
         first = error.errors()[0]
         location = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
@@ -205,7 +205,7 @@ def parse_profiles(text: str, *, name: str) -> UserModels:
     return UserModels(found.model)
 
 
-def _override(shipped: ModelProfile, entry: ModelIn) -> ModelProfile:
+def _override(shipped: ModelProfile, entry: ModelFactsEntry) -> ModelProfile:
     """Return a shipped profile with the fields that the user's entry sets."""
     given = {field: getattr(entry, field) for field in entry.model_fields_set}
     cache = replace(

@@ -2,7 +2,7 @@
 
 ``WireFormat`` is a wire format as one value. The ``*_at`` functions read fields that may be missing or may have an
 unexpected type. ``plan_breakpoints`` chooses the blocks after which a provider should keep a cache entry, and
-``build_cache_fields`` sets those of OpenAI's two APIs. ``normalise_usage`` converts token counts to one form:
+``build_openai_cache_fields`` sets those of OpenAI's two APIs. ``normalise_usage`` converts token counts to one form:
 providers count input with or without cached tokens, and some contradict themselves.
 """
 
@@ -73,7 +73,7 @@ def count_at(source: Fields, name: str) -> int | None:
     return inner if isinstance(inner, int) and not isinstance(inner, bool) else None
 
 
-def status_at(source: Fields, name: str) -> int | None:
+def error_status_at(source: Fields, name: str) -> int | None:
     """Return the HTTP error status in a field, given as a number or as digits, or None.
 
     Proxies write the status there when they answer with HTTP 200.
@@ -134,7 +134,7 @@ def system_text(messages: Sequence[Message]) -> str:
     return "".join(message.text for message in messages if message.role is Role.SYSTEM)
 
 
-def conversation_messages(messages: Sequence[Message]) -> list[tuple[int, Message]]:
+def enumerate_non_system_messages(messages: Sequence[Message]) -> list[tuple[int, Message]]:
     """Return all messages except the system message, each with its position in the request."""
     return [(index, message) for index, message in enumerate(messages) if message.role is not Role.SYSTEM]
 
@@ -375,7 +375,7 @@ class PartLayout:
     library_end: int | None
 
 
-def supports_breakpoints(profile: ModelProfile) -> bool:
+def supports_openai_breakpoints(profile: ModelProfile) -> bool:
     """Return whether parts may carry explicit breakpoints.
 
     Claude behind a gateway has breakpoints too, but not the ones of this API.
@@ -383,12 +383,12 @@ def supports_breakpoints(profile: ModelProfile) -> bool:
     return bool(profile.breakpoints) and profile.provider != "anthropic"
 
 
-def build_cache_fields(
+def build_openai_cache_fields(
     request: ModelRequest, profile: ModelProfile, layout: PartLayout, *, lifetimes: Sequence[CacheLifetime]
 ) -> Body:
     """Return the body fields that control the cache, and set explicit breakpoints on the parts of ``layout``."""
     key = {"prompt_cache_key": prompt_cache_key(request.conversation)} if profile.keyed and request.conversation else {}
-    if not supports_breakpoints(profile):
+    if not supports_openai_breakpoints(profile):
         return key
     # In implicit mode the provider places a breakpoint after the last message. If the next request will not repeat that
     # message, the cache write would be paid for nothing.

@@ -46,7 +46,7 @@ class _Heading(NamedTuple):
     end: int
 
 
-def split_into_chunks(body: str) -> tuple[list[Chunk], list[str]]:
+def split_into_chunks_and_tags(body: str) -> tuple[list[Chunk], list[str]]:
     """Return the chunks of a note's body and the tags in its text. An empty body has one empty chunk."""
     text = f"\n{body}"
     headings, code = _find_headings_and_code(text)
@@ -239,12 +239,12 @@ _MAX_NAME_CHARS = 40
 _UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-def get_index_path(vault: Path, folder: str | None = None, *, description: str = "") -> Path:
+def get_index_path(vault: Path, folder: str | None = None, *, file_suffix: str = "") -> Path:
     """Return the index file of a vault, in ``folder`` or by default in the system's cache folder.
 
     ``description`` distinguishes the index of code from that of notes.
     """
-    return _index_folder(folder) / f"{vault_key(vault)}{f'-{description}' if description else ''}.db"
+    return _index_folder(folder) / f"{vault_key(vault)}{f'-{file_suffix}' if file_suffix else ''}.db"
 
 
 def vault_key(vault: Path) -> str:

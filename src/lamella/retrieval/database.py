@@ -125,7 +125,7 @@ class IndexFile:
                     self._connection.rollback()
                 raise
 
-    def rebuild(self, reason: str, *, damaged: bool = False) -> None:
+    def reset(self, reason: str, *, damaged: bool = False) -> None:
         """Start again with an empty index. Its contents can be read again from the vault."""
         with self._lock:
             if damaged and not is_intact(self.path):

@@ -40,7 +40,7 @@ class DaySpan(NamedTuple):
     words: str = ""
 
 
-def parse_day_range(text: str, *, today: date) -> tuple[DaySpan | None, str]:
+def extract_day_range(text: str, *, today: date) -> tuple[DaySpan | None, str]:
     """Return the days that a query mentions and the rest of the query.
 
     Only the first date expression counts. Others remain search words.
@@ -56,7 +56,7 @@ def parse_day_range(text: str, *, today: date) -> tuple[DaySpan | None, str]:
     return span._replace(words=match[0].strip()), f"{text[: match.start()]} {text[match.end() :]}"
 
 
-def parse_days_in_name(stem: str) -> DaySpan | None:
+def parse_day_span_in_name(stem: str) -> DaySpan | None:
     """Return the days in the name of a note: a day anywhere in it, or a week or month that is the whole name."""
     with suppress(ValueError, OverflowError):
         if day := _DAY_IN_NAME.search(stem):

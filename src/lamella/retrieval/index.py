@@ -24,13 +24,13 @@ from msgspec import Struct
 from lamella.attach import attachment_for_path
 from lamella.core.artifacts.kinds import KINDS, SourceMedium, kind_of_file
 from lamella.core.artifacts.model import ArtifactKind
-from lamella.core.text.content import normalise
+from lamella.core.text.content import normalize_line_ends
 from lamella.errors import ExtraNotInstalledError, LamellaError, NotAvailableError, SettingError
 from lamella.files import to_file_stat
 from lamella.ports import IndexReport, NoteHit, NoteRetriever, OpenSources
-from lamella.retrieval.chunks import Chunk, chunk_ids, split_into_chunks
+from lamella.retrieval.chunks import Chunk, chunk_ids, split_into_chunks_and_tags
 from lamella.retrieval.database import CHUNK_BITS, HEADING_SEPARATOR, IndexFile, is_damage_error
-from lamella.retrieval.dates import parse_days_in_name
+from lamella.retrieval.dates import parse_day_span_in_name
 from lamella.retrieval.search import NoteSearcher
 from lamella.retrieval.words import extra_search_words, is_indonesian
 from lamella.sources.inventory import normalize_name
@@ -94,7 +94,7 @@ _OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLO
 _MAX_DIRECT_READ_BYTES = 1_000_000
 
 
-class FileState(Struct, frozen=True, gc=False):
+class FileFingerprint(Struct, frozen=True, gc=False):
     """The state of a file when it was checked.
 
     ``stamp`` changes with the file. ``settled`` is whether the last change is old enough that any further change
@@ -107,7 +107,7 @@ class FileState(Struct, frozen=True, gc=False):
     settled: bool
 
 
-class FileText(NamedTuple):
+class LazyFileText(NamedTuple):
     """A file that was read: its content hash, and a function that returns its text, which may take long."""
 
     hash: bytes
@@ -123,7 +123,7 @@ class VaultFiles:
         self._vault = Vault(root)
         self._open_readers = open_readers
 
-    def list_files(self, *, now: int) -> Mapping[str, FileState]:
+    def list_files(self, *, now: int) -> Mapping[str, FileFingerprint]:
         """Return the state of every searchable file, ordered by path. ``now`` is the time in nanoseconds."""
         found = {}
         for path in self._vault.snapshot().list_files():
@@ -133,24 +133,24 @@ class VaultFiles:
                     found[path] = state
         return found
 
-    def stat_file(self, path: str, *, now: int) -> FileState | None:
+    def stat_file(self, path: str, *, now: int) -> FileFingerprint | None:
         """Return the current state of one file, or None if it does not exist."""
         try:
             found = to_file_stat(os.stat(self._disk_path(path)))  # noqa: PTH116 - a Path object per file is slow
         except (OSError, ValueError):
             return None
-        return FileState(
+        return FileFingerprint(
             stamp=" ".join(map(str, found.persistent_fields)),
             modified=found.modified_ns,
             settled=found.is_settled(now),
         )
 
-    def read_file(self, path: str) -> FileText:
+    def read_file(self, path: str) -> LazyFileText:
         """Read a file and return its hash and text. Raises an error if it cannot be read."""
         data = self._read(path)
         if _is_note(path):
-            return FileText(_hash(data), lambda: self._decode(path, data), is_markdown=True)
-        return FileText(_hash(data), lambda: self._convert(path), is_markdown=False)
+            return LazyFileText(_hash(data), lambda: self._decode(path, data), is_markdown=True)
+        return LazyFileText(_hash(data), lambda: self._convert(path), is_markdown=False)
 
     def _read(self, path: str) -> bytes:
         """Return the bytes of a file.
@@ -226,18 +226,20 @@ class NoteContents(NamedTuple):
 def parse_contents(path: str, text: str, *, is_markdown: bool) -> NoteContents:
     """Return the contents of a file that go into the index."""
     text = (
-        normalise(text[:MAX_INDEXED_CHARS]) if "\r" in text or text.startswith("\ufeff") else text[:MAX_INDEXED_CHARS]
+        normalize_line_ends(text[:MAX_INDEXED_CHARS])
+        if "\r" in text or text.startswith("\ufeff")
+        else text[:MAX_INDEXED_CHARS]
     )
     stem = file_stem(path)
     if not is_markdown:
-        chunks, _ = split_into_chunks(text)
+        chunks, _ = split_into_chunks_and_tags(text)
         return NoteContents(stem, (), (), "", chunks)
     if is_conversation_archive(text):
         # The answers in it quote the notes that were asked about, so it would be found before them.
         return NoteContents(stem, (), (), "", ())
     begin, end, start = find_front_matter(text)
     front, rest = _parse_known_properties(text[begin:end])
-    chunks, inline = split_into_chunks(text[start:])
+    chunks, inline = split_into_chunks_and_tags(text[start:])
     title = front.get("title")
     return NoteContents(
         title=title if isinstance(title, str) and title.strip() else stem,
@@ -311,7 +313,7 @@ class _FileEntry(NamedTuple):
     """
 
     path: str
-    state: FileState
+    state: FileFingerprint
     hash: bytes
     contents: NoteContents | None = None
     rows: Sequence[_Row] = ()
@@ -326,7 +328,9 @@ class IndexRefresher:
         self._file = file
         self._files = files
 
-    def refresh(self, *, report: ProgressCallback | None = None, only: Collection[str] | None = None) -> IndexReport:
+    def refresh(
+        self, *, on_progress: ProgressCallback | None = None, only: Collection[str] | None = None
+    ) -> IndexReport:
         """Index new and changed files and remove deleted ones.
 
         With ``only``, just these paths are checked, because nothing else can have changed.
@@ -337,7 +341,7 @@ class IndexRefresher:
         deleted_ids = [known[path].id for path in known if path not in states]
         stale = [path for path, state in states.items() if not _is_up_to_date(known.get(path), state)]
         self._remove_notes(deleted_ids)
-        read, unread = self._index_files(stale, states, known, report=report)
+        read, unread = self._index_files(stale, states, known, report=on_progress)
         faults = {
             path: one.read_error
             for path, one in known.items()
@@ -350,7 +354,7 @@ class IndexRefresher:
             unread=tuple(sorted({**faults, **unread}.items())),
         )
 
-    def _stat_files(self, paths: Collection[str], *, now: int) -> Mapping[str, FileState]:
+    def _stat_files(self, paths: Collection[str], *, now: int) -> Mapping[str, FileFingerprint]:
         found = {path: self._files.stat_file(path, now=now) for path in sorted(paths)}
         return {path: state for path, state in found.items() if state is not None}
 
@@ -364,7 +368,7 @@ class IndexRefresher:
     def _index_files(
         self,
         stale: Sequence[str],
-        states: Mapping[str, FileState],
+        states: Mapping[str, FileFingerprint],
         known: Mapping[str, _IndexedFile],
         *,
         report: ProgressCallback | None,
@@ -389,7 +393,7 @@ class IndexRefresher:
         self._write_batch(batch)
         return read, unread
 
-    def _prepare_entry(self, path: str, state: FileState, known: _IndexedFile | None) -> _FileEntry:
+    def _prepare_entry(self, path: str, state: FileFingerprint, known: _IndexedFile | None) -> _FileEntry:
         """Read a file and build its rows, without holding a lock.
 
         An entry without a hash is not written to the index.
@@ -441,7 +445,7 @@ class IndexRefresher:
         if found is not None:
             self._delete_note(found[0])
         title = "" if entry.contents is None else entry.contents.title
-        days = parse_days_in_name(file_stem(entry.path))
+        days = parse_day_span_in_name(file_stem(entry.path))
         named = (None, None) if days is None else (days.start.isoformat(), days.end.isoformat())
         values = (entry.path, state.stamp, state.settled, entry.hash, title, state.modified, len(entry.rows))
         note = self._file.insert(_INSERT_NOTE, (*values, entry.read_error, *named))
@@ -501,7 +505,7 @@ def _make_rows(path: str, contents: NoteContents) -> Iterator[_Row]:
         properties = stem = tags = ""
 
 
-def _is_up_to_date(known: _IndexedFile | None, state: FileState) -> bool:
+def _is_up_to_date(known: _IndexedFile | None, state: FileFingerprint) -> bool:
     """Return whether the index is up to date for a file.
 
     A file that had just been modified when it was indexed is read again, because it may have changed since without
@@ -541,12 +545,12 @@ class VaultIndex:
         the progress.
         """
         if rebuild:
-            self._run_with_rebuild(lambda: self._file.rebuild("it was asked for"))
+            self._run_with_rebuild(lambda: self._file.reset("it was asked for"))
         # A rebuilt index is empty, so all files have to be read, not only the named ones.
         selected_paths = None if self._file.rebuild_reason else only_paths
         report = self._run_with_rebuild(
             lambda: self._refresher.refresh(
-                report=on_progress, only=None if self._file.rebuild_reason else selected_paths
+                on_progress=on_progress, only=None if self._file.rebuild_reason else selected_paths
             )
         )
         why, self._file.rebuild_reason = self._file.rebuild_reason, None
@@ -579,7 +583,7 @@ class VaultIndex:
         except sqlite3.DatabaseError as error:
             if not is_damage_error(error):
                 raise
-            self._file.rebuild(f"it was damaged ({error})", damaged=True)
+            self._file.reset(f"it was damaged ({error})", damaged=True)
         if refreshes:
             self._refresher.refresh()
         return operation()

@@ -18,7 +18,7 @@ from lamella.core.search.search import QUOTED_PHRASE
 from lamella.ports import NoteHit
 from lamella.retrieval.chunks import QueryTerms, describe_matched_words, has_word, make_excerpt
 from lamella.retrieval.database import CHUNK_BITS, IndexFile
-from lamella.retrieval.dates import DaySpan, parse_day_range
+from lamella.retrieval.dates import DaySpan, extract_day_range
 from lamella.retrieval.words import QueryWord, parse_query_words
 from lamella.sources.inventory import normalize_name
 from lamella.sources.markdown import iter_inline_tags, normalize_tag
@@ -57,7 +57,7 @@ _SELECT_TEXTS = (
 class ScoredChunk(NamedTuple):
     """A matching chunk: its number, the path of its note, and its score."""
 
-    chunk: int
+    chunk_id: int
     path: str
     score: float
 
@@ -101,21 +101,19 @@ class ChunkMatcher:
         queries = (" AND ".join((*required, one)) if one else "" for one in (match, best))
         return PreparedQuery(tuple(distinctive), *queries)
 
-    def find_chunks(
-        self, query_words: PreparedQuery, *, within: Collection[int] | None, notes: int
-    ) -> list[ScoredChunk]:
+    def find_chunks(self, query: PreparedQuery, *, within: Collection[int] | None, min_notes: int) -> list[ScoredChunk]:
         """Return the best chunks by score, then by path, from at least ``notes`` notes if that many match."""
-        rows = self._fetch(query_words, within, notes)
+        rows = self._fetch(query, within, min_notes)
         # The preselection may leave too few notes. Then all matching chunks are scored.
-        if query_words.best_expression and _count_distinct_notes(rows) < notes:
-            rows = self._fetch(query_words._replace(best_expression=""), within, notes)
+        if query.best_expression and _count_distinct_notes(rows) < min_notes:
+            rows = self._fetch(query._replace(best_expression=""), within, min_notes)
         paths = dict(
             self._file.execute(_SELECT_PATHS, (json.dumps(list({number >> CHUNK_BITS for number, _ in rows})),))
         )
         found = [ScoredChunk(number, paths[number >> CHUNK_BITS], -score) for number, score in rows]
         found.sort(key=_score_key)
         return sorted(
-            (*self._rescore_exact(query_words, found[:_RESCORED_CHUNKS]), *found[_RESCORED_CHUNKS:]), key=_score_key
+            (*self._rescore_exact(query, found[:_RESCORED_CHUNKS]), *found[_RESCORED_CHUNKS:]), key=_score_key
         )
 
     def _fetch(self, query_words: PreparedQuery, within: Collection[int] | None, notes: int) -> list[tuple[int, float]]:
@@ -127,7 +125,7 @@ class ChunkMatcher:
                 return rows
             limit *= _FETCH_GROWTH
 
-    def score_all(self, query_words: PreparedQuery, within: Collection[int] | None) -> list[tuple[int, float]]:
+    def list_bm25_scores(self, query_words: PreparedQuery, within: Collection[int] | None) -> list[tuple[int, float]]:
         """Return every matching chunk with its score. A lower score is better."""
         return self._select_chunks(query_words._replace(best_expression=""), within, -1)
 
@@ -176,7 +174,7 @@ class ChunkMatcher:
     def _rescore_exact(self, query_words: PreparedQuery, found: Sequence[ScoredChunk]) -> list[ScoredChunk]:
         """Return the chunks with a bonus for words in exactly the form of the query."""
         folded_words = [word.text.casefold() for word in query_words.words]
-        texts = dict(self._file.execute(_SELECT_TEXTS, (json.dumps([one.chunk for one in found]),)))
+        texts = dict(self._file.execute(_SELECT_TEXTS, (json.dumps([one.chunk_id for one in found]),)))
         return [
             ScoredChunk(chunk, path, score + _EXACT_WORD_BONUS * _count_words_found(folded_words, texts[chunk]))
             for chunk, path, score in found
@@ -231,7 +229,7 @@ def _count_distinct_notes(rows: Sequence[tuple[int, float]]) -> int:
 
 
 def _score_key(one: ScoredChunk) -> tuple[float, str, int]:
-    return -one.score, one.path, one.chunk
+    return -one.score, one.path, one.chunk_id
 
 
 def _list_phrases(words: Sequence[QueryWord]) -> list[Sequence[QueryWord]]:
@@ -297,7 +295,7 @@ def parse_vault_query(text: str, *, today: date | None) -> VaultQuery:
     tags = [tag for tag, _ in iter_inline_tags(text, 0)]
     for tag in tags:
         text = text.replace(f"#{tag}", " ", 1)
-    days, words = (None, text) if today is None else parse_day_range(text, today=today)
+    days, words = (None, text) if today is None else extract_day_range(text, today=today)
     return VaultQuery(
         words=words.strip(),
         phrases=phrases,
@@ -352,7 +350,9 @@ class NoteSearcher:
             if within and (query_words is None or (asked.days and not ranked)):
                 # "What happened last week" has words that match nothing, but asks for all notes of that week.
                 ranked += [
-                    one for one in self._list_filtered_notes(within, limit) if one[0].chunk >> CHUNK_BITS not in first
+                    one
+                    for one in self._list_filtered_notes(within, limit)
+                    if one[0].chunk_id >> CHUNK_BITS not in first
                 ]
             return self._make_hits(_interleave(ranked, limit), asked, query_words)
 
@@ -366,7 +366,7 @@ class NoteSearcher:
             within = {number for number, path in numbers.items() if path in selected}
             scores: dict[str, list[float]] = {}
             if query_words is not None:
-                for chunk, score in self._matcher.score_all(query_words, within):
+                for chunk, score in self._matcher.list_bm25_scores(query_words, within):
                     scores.setdefault(numbers[chunk >> CHUNK_BITS], []).append(-score)
         totals = {path: _note_score(sorted(found, reverse=True)) for path, found in scores.items()}
         return sorted(dict.fromkeys(paths), key=lambda path: (-totals.get(path, 0.0), path))
@@ -384,7 +384,7 @@ class NoteSearcher:
         found = (
             []
             if query_words is None
-            else self._matcher.find_chunks(query_words, within=within, notes=limit + len(linked_notes))
+            else self._matcher.find_chunks(query_words, within=within, min_notes=limit + len(linked_notes))
         )
         notes: dict[str, list[ScoredChunk]] = {}
         for one in found:
@@ -392,11 +392,11 @@ class NoteSearcher:
         others = sorted(
             notes.values(), key=lambda chunks: (-_note_score([one.score for one in chunks]), chunks[0].path)
         )
-        return [*first, *(one for one in others if one[0].chunk >> CHUNK_BITS not in linked_notes)]
+        return [*first, *(one for one in others if one[0].chunk_id >> CHUNK_BITS not in linked_notes)]
 
     def _rank_linked_note(self, note: int, query_words: PreparedQuery | None, limit: int) -> list[ScoredChunk]:
         """Return the chunks of a linked note: those that match, or if none does, its first chunks in order."""
-        found = [] if query_words is None else self._matcher.find_chunks(query_words, within=[note], notes=1)
+        found = [] if query_words is None else self._matcher.find_chunks(query_words, within=[note], min_notes=1)
         return found or self._list_chunks(note, limit)
 
     def _list_chunks(self, note: int, limit: int) -> list[ScoredChunk]:
@@ -450,18 +450,21 @@ class NoteSearcher:
         self, found: Sequence[ScoredChunk], query: VaultQuery, query_words: PreparedQuery | None
     ) -> list[NoteHit]:
         needles = None if query_words is None else QueryTerms(query_words.words)
-        rows = self._file.execute(_SELECT_CHUNKS, (json.dumps([one.chunk for one in found]),))
+        rows = self._file.execute(_SELECT_CHUNKS, (json.dumps([one.chunk_id for one in found]),))
         fields = {number: dict(zip(_CHUNK_COLUMNS, row, strict=True)) for number, *row in rows}
         days = self._dates_by_chunk(found) if query.days else {}
         return [
-            _make_hit(one, fields[one.chunk], query=query, terms=needles, day=days.get(one.chunk, "")) for one in found
+            _make_hit(one, fields[one.chunk_id], query=query, terms=needles, day=days.get(one.chunk_id, ""))
+            for one in found
         ]
 
     def _dates_by_chunk(self, found: Sequence[ScoredChunk]) -> Mapping[int, str]:
         """Return the date of each chunk: the date in its note's name, or the file's modification date."""
-        notes = self._file.execute(_SELECT_NOTE_DATES, (json.dumps(list({one.chunk >> CHUNK_BITS for one in found})),))
+        notes = self._file.execute(
+            _SELECT_NOTE_DATES, (json.dumps(list({one.chunk_id >> CHUNK_BITS for one in found})),)
+        )
         days = {number: since or _format_day(modified) for number, since, modified in notes}
-        return {one.chunk: days[one.chunk >> CHUNK_BITS] for one in found}
+        return {one.chunk_id: days[one.chunk_id >> CHUNK_BITS] for one in found}
 
 
 def _interleave(ranked: Sequence[Sequence[ScoredChunk]], limit: int) -> list[ScoredChunk]:
@@ -504,7 +507,7 @@ def _make_hit(
         excerpt=make_excerpt(fields["body"], terms),
         score=round(scored_chunk.score, _SCORE_DIGITS),
         why="; ".join(filter(None, reasons)) or f"named [[{title}]]",
-        number=scored_chunk.chunk & _CHUNK_MASK,
+        passage_index=scored_chunk.chunk_id & _CHUNK_MASK,
     )
 
 

@@ -8,15 +8,20 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 
 from lamella.conversation.runner_context import RunRequest, execute_run
-from lamella.conversation.turn_runner import Event, EventName
+from lamella.conversation.turn_runner import EventName, TurnEvent
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.values import replace
 from lamella.ports import WorkflowProgress
-from lamella.runners.tool_rounds import RepeatedSearchGuard, collect_tools, list_offered_tools, with_parts_and_tools
+from lamella.runners.tool_rounds import (
+    RepeatedSearchGuard,
+    collect_tools,
+    list_offered_tools,
+    with_system_parts_and_tools,
+)
 from lamella.runners.write_blocks import with_write_blocks
 
 
-def run_chat(run_request: RunRequest) -> AsyncGenerator[Event, None]:
+def run_chat(run_request: RunRequest) -> AsyncGenerator[TurnEvent, None]:
     """Answer a question from the conversation and its attachments; with tools if the caller provides some."""
     return execute_run(with_write_blocks(run_request))
 
@@ -37,7 +42,7 @@ AGENT_GUIDELINES = (
 _FALLBACK_RUNNERS = ("plus", "chat")
 
 
-async def run_agent(run_request: RunRequest) -> AsyncGenerator[Event, None]:
+async def run_agent(run_request: RunRequest) -> AsyncGenerator[TurnEvent, None]:
     """Let the model search and read with tools, within limits, and answer from the results."""
     if run_request.runner_context.supports_tools(run_request.send_context.model):
         run_request, tools = await collect_tools(run_request)
@@ -50,7 +55,7 @@ async def run_agent(run_request: RunRequest) -> AsyncGenerator[Event, None]:
     else:
         warning, events = _delegate_to_fallback(run_request)
         # Yield the note first: the other runner may call tools for minutes before its first event.
-        yield Event(kind=EventName.NOTE, message=warning)
+        yield TurnEvent(kind=EventName.NOTE, message=warning)
     async with aclosing(events):
         async for event in events:
             yield event
@@ -63,13 +68,13 @@ def _with_agent_tools(run_request: RunRequest, definitions: Sequence[ToolDefinit
     already has its guidelines and tools.
     """
     if not definitions:
-        return with_parts_and_tools(
+        return with_system_parts_and_tools(
             run_request, parts={}, warning="The agent has no tools here: name a vault, or give it tools."
         )
-    return with_parts_and_tools(run_request, parts={"guidelines": AGENT_GUIDELINES}, tools=definitions)
+    return with_system_parts_and_tools(run_request, parts={"guidelines": AGENT_GUIDELINES}, tools=definitions)
 
 
-def _delegate_to_fallback(run_request: RunRequest) -> tuple[str, AsyncGenerator[Event, None]]:
+def _delegate_to_fallback(run_request: RunRequest) -> tuple[str, AsyncGenerator[TurnEvent, None]]:
     """Return the notice for the user, and the events of the runner that answers instead of ``agent``."""
     name = next(name for name in _FALLBACK_RUNNERS if name in run_request.runners or name == _FALLBACK_RUNNERS[-1])
     warning = f"{run_request.send_context.model} cannot call tools; {name} answers in place of agent."
@@ -86,7 +91,7 @@ def _delegate_to_fallback(run_request: RunRequest) -> tuple[str, AsyncGenerator[
 _NO_WORKFLOW_WARNING = "No workflow was begun in this conversation: begin one, such as paper."
 
 
-async def run_staged(run_request: RunRequest) -> AsyncGenerator[Event, None]:
+async def run_staged(run_request: RunRequest) -> AsyncGenerator[TurnEvent, None]:
     """Chat in the stages of a workflow, with its instructions and decisions, and tools in stages that search.
 
     The conversation itself adds the workflow's instructions and decisions to every question, whichever runner answers
@@ -95,15 +100,15 @@ async def run_staged(run_request: RunRequest) -> AsyncGenerator[Event, None]:
     work = await run_request.send_context.workers.run(lambda: run_request.conversation.workflow)
     tools = None
     if work is None:
-        run_request = with_parts_and_tools(run_request, parts={}, warning=_NO_WORKFLOW_WARNING)
+        run_request = with_system_parts_and_tools(run_request, parts={}, warning=_NO_WORKFLOW_WARNING)
     elif _is_search_stage(work) and run_request.runner_context.supports_tools(run_request.send_context.model):
         run_request, tools = await collect_tools(run_request)
-        run_request = with_parts_and_tools(run_request, parts={}, tools=list_offered_tools(run_request, tools))
+        run_request = with_system_parts_and_tools(run_request, parts={}, tools=list_offered_tools(run_request, tools))
     elif (
         run_request.toolset is None and run_request.turn_request is not None and run_request.turn_request.tools is None
     ):
         # An empty tuple withdraws the tools that an earlier, searching stage offered to the model.
-        run_request = with_parts_and_tools(run_request, parts={}, tools=())
+        run_request = with_system_parts_and_tools(run_request, parts={}, tools=())
     async with aclosing(execute_run(with_write_blocks(run_request), tools=tools)) as events:
         async for event in events:
             yield event

@@ -93,7 +93,7 @@ class CitationEditor:
             self._numbers = {source: number for number, source in enumerate(self._defined_sources, start=1)}
         if has_tool_calls or not self._numbers:
             return rest
-        listed = [f"[^{number}]: {source_link(source)}" for source, number in self._numbers.items()]
+        listed = [f"[^{number}]: {format_source_wikilink(source)}" for source, number in self._numbers.items()]
         return rest + "\n" * max(0, 2 - self._trailing_breaks) + "\n".join(listed)
 
     def _edit_complete_text(self, text: str) -> str:
@@ -185,7 +185,7 @@ class CitationEditor:
         return text
 
 
-def source_link(source: StoredCitation) -> str:
+def format_source_wikilink(source: StoredCitation) -> str:
     """Return a source as an Obsidian link to its note and heading, or as plain text if no link can express it."""
     path, _, _ = source.id.partition("#passage:")
     if _UNLINKABLE_CHARS.intersection(path):
@@ -262,7 +262,7 @@ async def search_and_attach(run_request: RunRequest, question: str) -> TurnReque
     now = run_request.send_context.clock.now().astimezone()
     most = _MAX_PASSAGES_SMALL if run_request.conversation.window <= _SMALL_WINDOW_TOKENS else _MAX_PASSAGES
     hits = await run_request.send_context.workers.run(partial(_search, notes, question, now=now, maximum=most))
-    found = fit_passages(hits, run_request.conversation.window // _WINDOW_DIVISOR * _BYTES_PER_TOKEN)
+    found = select_passages_within(hits, run_request.conversation.window // _WINDOW_DIVISOR * _BYTES_PER_TOKEN)
     prompt = turn.envelope.prompt
     return attach_passages(
         TurnRequest(text=""),
@@ -287,7 +287,7 @@ def _search(notes: NoteIndex, question: str, *, now: datetime, maximum: int) -> 
     return hits
 
 
-def fit_passages(hits: Sequence[NoteHit], max_bytes: int) -> list[RankedHit]:
+def select_passages_within(hits: Sequence[NoteHit], max_bytes: int) -> list[RankedHit]:
     """Return the best passages that fit into ``max_bytes`` bytes, ordered by file and position.
 
     The best passage is returned even if it does not fit.
@@ -298,7 +298,7 @@ def fit_passages(hits: Sequence[NoteHit], max_bytes: int) -> list[RankedHit]:
         if max_bytes < 0 and selected:
             break
         selected.append((rank, hit))
-    return sorted(selected, key=lambda one: (one[1].path, one[1].number))
+    return sorted(selected, key=lambda one: (one[1].path, one[1].passage_index))
 
 
 def whole_file_ids(attached: Iterable[Artifact | UnresolvedAttachment]) -> frozenset[str]:
@@ -375,7 +375,7 @@ def _make_passage(hit: NoteHit, *, turn_only: bool) -> Artifact:
     location = hit.id.removeprefix(hit.path).removeprefix("#")
     # The answer cites sources as [^1]. A footnote of the note would be read as a citation if the model repeats it.
     text = _FOOTNOTE_MARK.sub(r"[^n\1]", hit.text)
-    passage = NotePassage(path=hit.path, place=location, text=text, title=hit.title, turn_only=turn_only)
+    passage = NotePassage(path=hit.path, passage_position=location, text=text, title=hit.title, turn_only=turn_only)
     return passage.to_artifact()
 
 
@@ -385,7 +385,7 @@ def _largest_footnote_number(state: PromptState) -> int:
     return max((int(mark[1]) for text in texts for mark in _NOTE_FOOTNOTE.finditer(text)), default=0)
 
 
-def find_first_number(attached: Iterable[Artifact]) -> int:
+def get_first_source_number(attached: Iterable[Artifact]) -> int:
     """Return the first number of the sources that were listed for a question; 1 if no sources were listed."""
     lists = (one.text for one in attached if one.source.tool == SEARCH_TOOL)
     marks = (_FIRST_SOURCE.search(text) for text in lists)

@@ -25,7 +25,7 @@ from lamella.conversation.conversation import Conversation
 from lamella.conversation.engine import Engine
 from lamella.conversation.runner_context import DEFAULT_RUNNER
 from lamella.conversation.turn import BuiltTurn
-from lamella.conversation.turn_runner import Event, EventName
+from lamella.conversation.turn_runner import EventName, TurnEvent
 from lamella.conversation.validation import check_items, check_text
 from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.prompt.prompt import Prompt
@@ -356,7 +356,7 @@ _MISSPELT_FLAG = "hasRegularChatInteractionInstructionsBeenGives"
 _GIVEN_FIELD = "given"
 
 
-class TaskState(NamedTuple):
+class InstructionsInPrompt(NamedTuple):
     """The tasks whose instructions a prompt contains, always in the order of ``CodeTask``."""
 
     task_names: tuple[str, ...] = ()
@@ -379,7 +379,7 @@ class TaskState(NamedTuple):
         return {**flags, _GIVEN_FIELD: list(self.task_names)}
 
 
-def get_task_state(chat: Conversation) -> TaskState:
+def get_task_state(chat: Conversation) -> InstructionsInPrompt:
     """Return the instructions in a conversation's next prompt, if that prompt asks nothing else.
 
     The next request is built for this.
@@ -387,7 +387,7 @@ def get_task_state(chat: Conversation) -> TaskState:
     return state_from_prompt(chat.preview().envelope.prompt)
 
 
-def state_from_prompt(prompt: Prompt) -> TaskState:
+def state_from_prompt(prompt: Prompt) -> InstructionsInPrompt:
     """Return the instructions that a prompt contains in full and in their current wording."""
     attached = (
         {CodeTask.REGULAR} if getattr(prompt.system, SYSTEM_PART) == TASK_INSTRUCTIONS[CodeTask.REGULAR].text else set()
@@ -401,15 +401,15 @@ def state_from_prompt(prompt: Prompt) -> TaskState:
     return state_from_tasks(attached)
 
 
-def state_from_tasks(tasks: set[CodeTask]) -> TaskState:
+def state_from_tasks(tasks: set[CodeTask]) -> InstructionsInPrompt:
     """Return the state for a set of tasks, in the fixed order."""
-    return TaskState(tuple(kind.value for kind in CodeTask if kind in tasks))
+    return InstructionsInPrompt(tuple(kind.value for kind in CodeTask if kind in tasks))
 
 
-def parse_state(state: object) -> TaskState:
+def parse_state(state: object) -> InstructionsInPrompt:
     """Parse the state that a client sends; a correctly spelled flag overrides the misspelled one."""
     if state is None:
-        return TaskState()
+        return InstructionsInPrompt()
     if not isinstance(state, Mapping):
         raise InvalidOperationError("chatState is not an object.", hint="Send back the chatState of the last answer.")
     flags = {**({TASK_FLAGS[CodeTask.REGULAR]: state[_MISSPELT_FLAG]} if _MISSPELT_FLAG in state else {}), **state}
@@ -436,7 +436,7 @@ def parse_state(state: object) -> TaskState:
 
 # Answers.
 
-EventListener = Callable[[Event], None]
+EventListener = Callable[[TurnEvent], None]
 
 
 class CodeQuestion(Struct, frozen=True, kw_only=True):
@@ -455,7 +455,7 @@ class CodeQuestion(Struct, frozen=True, kw_only=True):
     use_template: bool = True
     model: str | None = None
     task: CodeTask = CodeTask.REGULAR
-    task_state: TaskState = TaskState()
+    task_state: InstructionsInPrompt = InstructionsInPrompt()
     conversation: str | None = None
     max_tokens: int | None = None
 
@@ -469,7 +469,7 @@ class CodeAnswer(Struct, frozen=True, kw_only=True):
 
     reply: str
     history: tuple[PlainMessage, ...]
-    state: TaskState
+    state: InstructionsInPrompt
     tokens_used: int
     model: str
     conversation: str | None = None

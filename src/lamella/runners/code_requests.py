@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from lamella.conversation.validation import check_bool, check_text
 from lamella.errors import InvalidOperationError
-from lamella.runners.code_questions import CodeQuestion, CodeTask, TaskState, parse_messages, parse_state, parse_task
+from lamella.runners.code_questions import (
+    CodeQuestion,
+    CodeTask,
+    InstructionsInPrompt,
+    parse_messages,
+    parse_state,
+    parse_task,
+)
 
 # The server decides the user, the API key and the plan. The values of these fields are never read.
 IGNORED_FIELDS = ("apiKey", "isPremium", "userId")
@@ -80,7 +87,7 @@ def build_code_question(
         use_template=bool(check_bool(template, "template")),
         model=None if model is None else check_text(model, "model", may_be_empty=False),
         task=parse_task(check_text(kind, "kind")),
-        task_state=state if isinstance(state, TaskState) else parse_state(state),
+        task_state=state if isinstance(state, InstructionsInPrompt) else parse_state(state),
         conversation=None
         if conversation_key is None
         else check_text(conversation_key, "conversation", may_be_empty=False),

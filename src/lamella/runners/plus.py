@@ -10,18 +10,18 @@ from lamella.conversation.runner_context import (
     is_retrieval_done,
     limit_reached_message,
     record_question,
-    with_retrieved,
+    record_retrieved,
 )
 from lamella.conversation.tool_executor import LocalToolset
 from lamella.conversation.turn import TurnRequest
-from lamella.conversation.turn_runner import Event, EventName
+from lamella.conversation.turn_runner import EventName, TurnEvent
 from lamella.core.artifacts.kinds import make_tool_result
 from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.messages import ToolCall, ToolOutput, parse_arguments
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 from lamella.runners.query_planning import PlannedCall, forced_calls, parse_directives, plan_calls
-from lamella.runners.tool_rounds import collect_tools, with_parts_and_tools
+from lamella.runners.tool_rounds import collect_tools, with_system_parts_and_tools
 from lamella.runners.write_blocks import with_write_blocks
 
 # The guidelines name no tool and no date: they are part of L1, and a text that never changes keeps the prefix cached.
@@ -34,7 +34,7 @@ PLUS_GUIDELINES = (
 _WINDOW_DIVISOR, _CHARS_PER_TOKEN = 3, 3
 
 
-async def run_plus(run_request: RunRequest) -> AsyncGenerator[Event, None]:
+async def run_plus(run_request: RunRequest) -> AsyncGenerator[TurnEvent, None]:
     """Plan which tools the question needs, call them first, and answer in one request."""
     if not await is_retrieval_done(run_request):
         # The question is stored before any lookup: if the process stops meanwhile, the turn can be resumed.
@@ -48,13 +48,13 @@ async def run_plus(run_request: RunRequest) -> AsyncGenerator[Event, None]:
             for number, (name, arguments) in enumerate(planned, start=1)
         ]
         for call in calls:
-            yield Event(kind=EventName.TOOL, call=call)
+            yield TurnEvent(kind=EventName.TOOL, call=call)
         outputs: dict[str, ToolOutput] = {}
         async with aclosing(tools.run(calls, tools.all_definitions)) as given:
             async for some in given:
                 for output in some:
                     outputs[output.call] = output
-                    yield Event(kind=EventName.TOOL, output=output)
+                    yield TurnEvent(kind=EventName.TOOL, output=output)
         results = _make_results(
             calls,
             [outputs[call.id] for call in calls],
@@ -64,7 +64,7 @@ async def run_plus(run_request: RunRequest) -> AsyncGenerator[Event, None]:
         new_warnings = (
             () if run_request.turn_request is None else run_request.turn_request.warnings[len(earlier_warnings) :]
         )
-        run_request = await with_retrieved(
+        run_request = await record_retrieved(
             run_request, TurnRequest(text="", results=tuple(results), warnings=(*new_warnings, *warnings))
         )
     # Without the toolbox: everything was looked up already, and the model itself calls nothing.
@@ -78,8 +78,8 @@ def _with_guidelines_only(run_request: RunRequest) -> RunRequest:
     turn_request = run_request.turn_request
     # ``tools=None`` means that the request says nothing about tools; only a request that does is emptied.
     if turn_request is None or turn_request.tools is None:
-        return with_parts_and_tools(run_request, parts={"guidelines": PLUS_GUIDELINES})
-    return with_parts_and_tools(
+        return with_system_parts_and_tools(run_request, parts={"guidelines": PLUS_GUIDELINES})
+    return with_system_parts_and_tools(
         replace(run_request, turn_request=replace(turn_request, tools=())), parts={"guidelines": PLUS_GUIDELINES}
     )
 

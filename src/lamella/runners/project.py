@@ -12,14 +12,14 @@ from pathlib import PurePosixPath
 
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.runner_context import RunRequest, execute_run
-from lamella.conversation.turn_runner import Event
+from lamella.conversation.turn_runner import TurnEvent
 from lamella.core.artifacts.blocks import escape_block_text
 from lamella.core.artifacts.kinds import make_tool_result
 from lamella.core.messages import PROJECT_INTRO
 from lamella.core.text.content import escape_line
 from lamella.core.values import replace
 from lamella.ports import ProjectFolder
-from lamella.runners.tool_rounds import collect_tools, list_offered_tools, with_parts_and_tools
+from lamella.runners.tool_rounds import collect_tools, list_offered_tools, with_system_parts_and_tools
 from lamella.runners.write_blocks import with_write_blocks
 
 # How many sources the manifest lists. It only counts the rest.
@@ -31,7 +31,7 @@ _LIST_PREFIX = "- "
 
 def render_project(folder: ProjectFolder) -> str:
     """Return the project part of L1: the project's own instructions and memory, then its sources by path."""
-    return f"{render_project_header(folder)}\n\n{_render_sources(list(folder.sources))}"
+    return f"{render_project_header(folder)}\n\n{_render_sources(list(folder.source_mtimes))}"
 
 
 def render_project_header(folder: ProjectFolder) -> str:
@@ -63,8 +63,8 @@ def describe_source_changes(earlier_part: str, folder: ProjectFolder, *, since: 
 
     ``earlier_part`` lists at most ``MAX_LISTED_SOURCES`` sources, so removed sources beyond that list are not noticed.
     """
-    late = [path for path, at in folder.sources.items() if at > since]
-    present = {f"{_LIST_PREFIX}{escape_line(path)}" for path in folder.sources}
+    late = [path for path, at in folder.source_mtimes.items() if at > since]
+    present = {f"{_LIST_PREFIX}{escape_line(path)}" for path in folder.source_mtimes}
     listed = earlier_part.removeprefix(render_project_header(folder)).splitlines()
     left = [line.removeprefix(_LIST_PREFIX) for line in listed if line.startswith(_LIST_PREFIX) and line not in present]
     # A source that is listed but missing was removed after ``since`` only if the folder around it changed after it.
@@ -95,7 +95,7 @@ def _folder_label(paths: Sequence[str]) -> str:
 _NO_PROJECT_WARNING = "There is no project here: name its folder as the vault."
 
 
-async def run_project(run_request: RunRequest) -> AsyncGenerator[Event, None]:
+async def run_project(run_request: RunRequest) -> AsyncGenerator[TurnEvent, None]:
     """Chat about a folder, with its own instructions and memory, a list of its sources, and what changed in it."""
     tools = None
     if run_request.runner_context.supports_tools(run_request.send_context.model):
@@ -103,7 +103,7 @@ async def run_project(run_request: RunRequest) -> AsyncGenerator[Event, None]:
     tool_list = None if tools is None else list_offered_tools(run_request, tools)
     if run_request.turn_request is not None:
         # Listing the whole folder takes time, so a worker thread does it and the event loop stays free.
-        run_request = with_parts_and_tools(
+        run_request = with_system_parts_and_tools(
             await run_request.send_context.workers.run(partial(_with_manifest, run_request)), parts={}, tools=tool_list
         )
     async with aclosing(execute_run(with_write_blocks(run_request), tools=tools)) as events:
@@ -117,13 +117,13 @@ def _with_manifest(run_request: RunRequest) -> RunRequest:
     The note is added if the last request already contained the manifest.
     """
     if run_request.runner_context.read_project is None:
-        return with_parts_and_tools(run_request, parts={}, warning=_NO_PROJECT_WARNING)
+        return with_system_parts_and_tools(run_request, parts={}, warning=_NO_PROJECT_WARNING)
     folder = run_request.runner_context.read_project()
     for warning in folder.warnings:
-        run_request = with_parts_and_tools(run_request, parts={}, warning=warning)
+        run_request = with_system_parts_and_tools(run_request, parts={}, warning=warning)
     last_manifest = _last_manifest(run_request.conversation, folder)
     if last_manifest is None:
-        return with_parts_and_tools(run_request, parts={"project": render_project(folder)})
+        return with_system_parts_and_tools(run_request, parts={"project": render_project(folder)})
     changes = describe_source_changes(last_manifest[0], folder, since=last_manifest[1])
     if not changes or run_request.turn_request is None:
         return run_request

@@ -17,7 +17,7 @@ from lamella.core.messages import Message, Role, parse_arguments
 from lamella.core.prompt.state import PromptState
 from lamella.core.search.language import iter_terms
 from lamella.core.text.content import INLINE_CODE, canonical_json, iter_lines_with_code_flag, truncate_words
-from lamella.core.text.exact_terms import extract_exact_tokens
+from lamella.core.text.exact_terms import extract_exact_strings
 from lamella.errors import BadInputError, ProviderError, SecretError
 
 # A tool's name and the arguments of the call.
@@ -215,7 +215,7 @@ async def plan_calls(run_request: RunRequest, definitions: Sequence[ToolDefiniti
     """
     if run_request.turn is None or not definitions:
         return [], ""
-    attached = summarize_attached(run_request.turn.envelope.prompt.attached)
+    attached = render_attachment_list(run_request.turn.envelope.prompt.attached)
     typed = get_typed_text(run_request)[:_MAX_TYPED_CHARS]
     run_request.conversation.check_no_secrets(
         [("what was typed", typed), ("what is attached", attached)], model=run_request.send_context.model
@@ -256,7 +256,7 @@ def build_planning_messages(typed: str, attached: str, definitions: Sequence[Too
     return Message(role=Role.SYSTEM, pieces=(task,)), Message(role=Role.USER, pieces=(question,))
 
 
-def summarize_attached(attached: Sequence[Artifact]) -> str:
+def render_attachment_list(attached: Sequence[Artifact]) -> str:
     """Return one line of JSON per attachment with its title, its source and its first words.
 
     The first two attachments show more of their text. Tool results are left out.
@@ -301,7 +301,7 @@ _QUERY_FILTER = re.compile(r'\[\[[^\[\]\n]+\]\]|(?<!\S)#[\w/-]+|(?<!\S)(?:path|f
 async def make_standalone_question(run_request: RunRequest) -> str:
     """Return the question, rewritten to be understood by itself; as typed if there is no history."""
     typed = get_typed_text(run_request)
-    talk = list_recent_messages(run_request.conversation.current_state[0])
+    talk = render_recent_messages(run_request.conversation.current_state[0])
     if not talk or not typed.strip():
         return typed
     run_request.conversation.check_no_secrets([("what was typed", typed)], model=run_request.send_context.model)
@@ -319,7 +319,7 @@ async def make_standalone_question(run_request: RunRequest) -> str:
     return choose_wording(reply.text, typed, talk)
 
 
-def list_recent_messages(state: PromptState) -> list[str]:
+def render_recent_messages(state: PromptState) -> list[str]:
     """Return the last turns of a conversation, one line per message; turns without an answer are left out."""
     turns = [(one.question.text, one.reply.text) for one in state.history.turns[-_MAX_HISTORY_TURNS:]]
     return [
@@ -360,4 +360,4 @@ def _is_grounded(question: str, conversation_text: str) -> bool:
     words, known = set(iter_terms(question.casefold())), set(iter_terms(conversation_text.casefold()))
     if not words or len(words & known) < _MIN_KNOWN_SHARE * len(words):
         return False
-    return all(token in conversation_text for token in extract_exact_tokens(question))
+    return all(token in conversation_text for token in extract_exact_strings(question))

@@ -1,6 +1,6 @@
 """The tools of a turn: collect them, offer them, and guard their calls.
 
-``collect_tools`` returns the tools that a turn may call. ``with_parts_and_tools`` adds a runner's parts and tools to a
+``collect_tools`` returns the tools that a turn may call. ``with_system_parts_and_tools`` adds a runner's parts and tools to a
 turn request. ``RepeatedSearchGuard`` answers repeated searches without running them, and notices when to stop.
 """
 
@@ -16,7 +16,7 @@ from lamella.attach import Tool
 from lamella.conversation.runner_context import RunRequest
 from lamella.conversation.tool_executor import NOTHING_FOUND, LocalToolset, Toolset
 from lamella.conversation.turn import BuiltTurn, TurnRequest
-from lamella.conversation.turn_runner import Event
+from lamella.conversation.turn_runner import TurnEvent
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.log.call import PrefixChangeCause
 from lamella.core.log.turn import ArtifactForm
@@ -43,7 +43,7 @@ async def collect_tools(run_request: RunRequest) -> tuple[RunRequest, LocalTools
         if tool.name not in names
     ]
     for line in warnings:
-        run_request = with_parts_and_tools(run_request, parts={}, warning=line)
+        run_request = with_system_parts_and_tools(run_request, parts={}, warning=line)
     return run_request, LocalToolset(here, call_timeout=run_request.limits.call_seconds, earlier=run_request.toolset)
 
 
@@ -61,7 +61,7 @@ async def _mcp_tools(run_request: RunRequest) -> tuple[Sequence[Tool], Sequence[
     # A turn that is already running keeps the tools it was sent with. Only a new question may get a changed list.
     refresh = (
         turn_request is not None
-        and servers.has_tools_for(run_request.conversation)
+        and servers.has_given_tools_to(run_request.conversation)
         and await _changes_prefix(run_request, turn_request)
     )
     # The number of compactions identifies the cached prefix: a new compaction allows another tool list.
@@ -91,7 +91,7 @@ def list_offered_tools(run_request: RunRequest, tools: LocalToolset) -> tuple[To
     return (*tools.definitions, *given)
 
 
-def with_parts_and_tools(
+def with_system_parts_and_tools(
     run_request: RunRequest,
     *,
     parts: Mapping[str, str],
@@ -123,7 +123,7 @@ QUERY_PARAMETER = "query"
 MIN_SIMILARITY = 0.6
 
 
-class ToolSearch(Struct, frozen=True, kw_only=True):
+class SearchCall(Struct, frozen=True, kw_only=True):
     """A call of a search tool: its words, and its other arguments as JSON, such as a folder or a date range."""
 
     tool: str
@@ -131,7 +131,7 @@ class ToolSearch(Struct, frozen=True, kw_only=True):
     terms: frozenset[str]
     other_arguments: str
 
-    def repeats(self, other: "ToolSearch") -> bool:
+    def repeats(self, other: "SearchCall") -> bool:
         """Return whether this search uses the same tool and arguments, and mostly the same words, as another."""
         if (self.tool, self.other_arguments) != (other.tool, other.other_arguments):
             return False
@@ -150,13 +150,13 @@ def _is_search_tool(tool: ToolDefinition) -> bool:
     return isinstance(words, dict) and words.get("type") == "string"
 
 
-def find_search(call: ToolCall, search_tools: Collection[str]) -> ToolSearch | None:
+def find_search(call: ToolCall, search_tools: Collection[str]) -> SearchCall | None:
     """Return the search that a call makes; None if the call is no search."""
     given = parse_arguments(call.arguments) if call.name in search_tools else {}
     query = given.pop(QUERY_PARAMETER, None)
     if not isinstance(query, str):
         return None
-    return ToolSearch(
+    return SearchCall(
         tool=call.name,
         query=query,
         terms=frozenset(iter_terms(query.casefold())),
@@ -165,7 +165,7 @@ def find_search(call: ToolCall, search_tools: Collection[str]) -> ToolSearch | N
 
 
 def find_repeated_searches(
-    calls: Sequence[ToolCall], earlier: Sequence[ToolSearch], search_tools: Collection[str]
+    calls: Sequence[ToolCall], earlier: Sequence[SearchCall], search_tools: Collection[str]
 ) -> dict[str, str]:
     """Return the ids of calls that repeat a search, each with the query of the search it repeats.
 
@@ -205,7 +205,7 @@ class RepeatedSearchGuard:
         self._tools = tools
         self._turn = turn
 
-    async def watch_events(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+    async def watch_events(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
         """Yield the events unchanged, and remember the newest turn that they carry."""
         async with aclosing(events):
             async for event in events:
@@ -249,7 +249,7 @@ class RepeatedSearchGuard:
     def _list_rounds(self) -> list[tuple[HistoryMessage, tuple[HistoryMessage, ...]]]:
         return [] if self._turn is None else group_rounds(self._turn.envelope.prompt.rounds)
 
-    def _list_searches(self, search_tools: frozenset[str]) -> list[ToolSearch]:
+    def _list_searches(self, search_tools: frozenset[str]) -> list[SearchCall]:
         """Return the searches of this turn whose results the model can still read in full."""
         legible = (
             call
@@ -262,7 +262,7 @@ class RepeatedSearchGuard:
     def _append_question(self, output: ToolOutput, call: ToolCall, search_tools: frozenset[str]) -> ToolOutput:
         if output.failed or call.name not in search_tools or self._turn is None:
             return output
-        question = self._turn.envelope.prompt.user.text
+        question = self._turn.envelope.prompt.question.text
         question = question if len(question) <= _MAX_QUESTION_CHARS else truncate_words(question, _MAX_QUESTION_CHARS)
         return replace(output, output=f"{output.output.rstrip()}\n\n{QUERY_LABEL}{question}")
 

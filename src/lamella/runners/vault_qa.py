@@ -8,15 +8,15 @@ from lamella.conversation.runner_context import (
     execute_run,
     is_retrieval_done,
     record_question,
+    record_retrieved,
     with_recall_offer,
-    with_retrieved,
 )
-from lamella.conversation.turn_runner import Event
+from lamella.conversation.turn_runner import TurnEvent
 from lamella.core.log.turn import StoredCitation
 from lamella.core.values import replace
-from lamella.runners.citations import CitationEditor, find_first_number, get_note_index, search_and_attach
+from lamella.runners.citations import CitationEditor, get_first_source_number, get_note_index, search_and_attach
 from lamella.runners.query_planning import make_standalone_question
-from lamella.runners.tool_rounds import with_parts_and_tools
+from lamella.runners.tool_rounds import with_system_parts_and_tools
 
 # The guidelines name no note and no number: they are part of L1, and a text that never changes keeps the prefix cached.
 VAULT_QA_GUIDELINES = (
@@ -28,19 +28,19 @@ VAULT_QA_GUIDELINES = (
 )
 
 
-async def run_vault_qa(run_request: RunRequest) -> AsyncGenerator[Event, None]:
+async def run_vault_qa(run_request: RunRequest) -> AsyncGenerator[TurnEvent, None]:
     """Answer from the notes of a vault, and cite the passages."""
     get_note_index(run_request)
     # The question is stored before the search: if the process stops meanwhile, the turn can be resumed.
     if not await is_retrieval_done(run_request):
         run_request = await record_question(
-            with_recall_offer(with_parts_and_tools(run_request, parts={"guidelines": VAULT_QA_GUIDELINES}))
+            with_recall_offer(with_system_parts_and_tools(run_request, parts={"guidelines": VAULT_QA_GUIDELINES}))
         )
-        run_request = await with_retrieved(
+        run_request = await record_retrieved(
             run_request, await search_and_attach(run_request, await make_standalone_question(run_request))
         )
     attached = () if run_request.turn is None else run_request.turn.envelope.prompt.attached
-    editor = CitationEditor(_list_offered_citations(run_request), first_number=find_first_number(attached))
+    editor = CitationEditor(_list_offered_citations(run_request), first_number=get_first_source_number(attached))
     async with aclosing(
         execute_run(replace(run_request, send_context=replace(run_request.send_context, editor=editor)))
     ) as events:
@@ -50,5 +50,5 @@ async def run_vault_qa(run_request: RunRequest) -> AsyncGenerator[Event, None]:
 
 def _list_offered_citations(run_request: RunRequest) -> tuple[StoredCitation, ...]:
     """Return the sources in the order of the numbers that the model sees; they were stored with the question."""
-    question = run_request.conversation.turns()[-1].message.question
+    question = run_request.conversation.turns()[-1].message.question_event
     return () if question is None else question.sources

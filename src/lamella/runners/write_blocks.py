@@ -51,7 +51,7 @@ def with_write_blocks(run_request: RunRequest) -> RunRequest:
 
 def _typed_text(run_request: RunRequest) -> str:
     """Return the text that the user typed in the turn that is resumed."""
-    return "" if run_request.turn is None else run_request.turn.envelope.prompt.user.message.text
+    return "" if run_request.turn is None else run_request.turn.envelope.prompt.question.message.text
 
 
 class WriteBlockProvider:

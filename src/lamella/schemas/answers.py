@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct, field
 
-from lamella.core.log.call import CutReason, ModelCall
+from lamella.core.log.call import IncompleteReplyReason, ModelCall
 from lamella.core.log.turn_records import TurnRecord
 from lamella.core.messages import ToolCall
-from lamella.schemas.body import ConversationBody, ErrorJson, JsonBody, NamedConversationBody, VersionedBody
+from lamella.schemas.body import ConversationJsonBase, ErrorJson, JsonBody, NamedConversationJson, VersionedBody
 from lamella.schemas.compaction import ReceiptJson, receipt_to_json_or_none
 from lamella.schemas.ledger import (
     ExpiredCacheJson,
@@ -27,7 +27,7 @@ from lamella.schemas.prompts import TurnEstimateJson, turn_estimate_to_json
 
 if TYPE_CHECKING:
     from lamella.conversation.turn import BuiltTurn
-    from lamella.conversation.turn_runner import Event
+    from lamella.conversation.turn_runner import TurnEvent
 
 ChatState = Annotated[Mapping[str, bool | list[str]], Meta(description="Which task instructions are in the prompt.")]
 
@@ -40,7 +40,7 @@ class ToolCallJson(JsonBody, frozen=True, kw_only=True):
     arguments: Annotated[str, Meta(description="JSON text.")]
 
 
-class AnswerJson(ConversationBody, frozen=True, kw_only=True):
+class FinishedTurnJson(ConversationJsonBase, frozen=True, kw_only=True):
     """A finished turn: its answer, tool calls that the client must run, and its last model call."""
 
     message: Annotated[str, Meta(description="The id of the question.")]
@@ -77,7 +77,7 @@ class FileChangeJson(JsonBody, frozen=True, kw_only=True):
     created: Annotated[bool, Meta(description="Whether the file is new.")]
 
 
-class CheckJson(JsonBody, frozen=True, kw_only=True):
+class ChangeCheckJson(JsonBody, frozen=True, kw_only=True):
     """The exit codes of the command that checks a change."""
 
     command: str
@@ -91,7 +91,7 @@ class CodeChangeJson(JsonBody, frozen=True, kw_only=True):
     files: Sequence[FileChangeJson]
     applied: bool
     refused: Annotated[str | None, Meta(description="Why the change cannot be applied.")]
-    check: CheckJson | None
+    check: ChangeCheckJson | None
 
 
 class CodeFixJson(CodeAnswerJson, frozen=True, kw_only=True):
@@ -118,11 +118,11 @@ def finished_turn_to_json(
     *,
     calls: Iterable[ToolCall],
     warnings: Sequence[str],
-    cut: CutReason | None,
-) -> AnswerJson:
+    cut: IncompleteReplyReason | None,
+) -> FinishedTurnJson:
     """Return a finished turn: its answer, tool calls that the client must run, and its last model call."""
     reply, last = record.reply, next(iter(calls_by_turn), ())
-    return AnswerJson(
+    return FinishedTurnJson(
         conversation=conversation_key,
         message=record.message.id,
         reply=None if reply is None else reply.id,
@@ -201,7 +201,7 @@ class DoneEventJson(JsonBody, frozen=True, kw_only=True):
     cut: CutJson
 
 
-class OpenedChatJson(NamedConversationBody, frozen=True, kw_only=True):
+class OpenedChatJson(NamedConversationJson, frozen=True, kw_only=True):
     """A conversation that `lamella chat --json` has opened."""
 
     model: str
@@ -232,7 +232,7 @@ EVENTS: Mapping[str, type[Struct]] = {
 }
 
 
-def event_to_json(event: "Event") -> JsonBody:
+def event_to_json(event: "TurnEvent") -> JsonBody:
     """Return the body of an event other than ``done``; the event's name is its kind."""
     match event.kind.value:
         case "cold" if event.expired_cache is not None:
@@ -255,20 +255,25 @@ def event_to_json(event: "Event") -> JsonBody:
 
 
 def done_event_to_json(
-    event: "Event", *, conversation_key: str, message: str | None, reply: str | None, cut: CutReason | None
+    event: "TurnEvent",
+    *,
+    conversation_key: str,
+    message_id: str | None,
+    reply_id: str | None,
+    cut: IncompleteReplyReason | None,
 ) -> DoneEventJson:
     """Return the body of the event that says that the answer to ``message`` is stored as ``reply``."""
     return DoneEventJson(
         calls=[tool_call_to_json(call) for call in event.calls],
         conversation=conversation_key,
-        message=message,
-        reply=reply,
+        message=message_id,
+        reply=reply_id,
         stopped=cut is not None,
         cut=cut,
     )
 
 
-def _tool_event_to_json(event: "Event") -> ToolEventJson:
+def _tool_event_to_json(event: "TurnEvent") -> ToolEventJson:
     call, output = event.call, event.output
     return ToolEventJson(
         call=None if call is None else tool_call_to_json(call),

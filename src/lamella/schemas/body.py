@@ -29,13 +29,13 @@ class VersionedBody(JsonBody, frozen=True, kw_only=True):
     lamella: Annotated[Literal[1], Meta(description="Version of the format.")] = 1
 
 
-class ConversationBody(VersionedBody, frozen=True, kw_only=True):
+class ConversationJsonBase(VersionedBody, frozen=True, kw_only=True):
     """A body about a stored conversation."""
 
     conversation: Annotated[str, Meta(description="Key of the conversation, which never changes.")]
 
 
-class NamedConversationBody(ConversationBody, frozen=True, kw_only=True):
+class NamedConversationJson(ConversationJsonBase, frozen=True, kw_only=True):
     """A body about a stored conversation, with its name."""
 
     name: str

@@ -68,7 +68,7 @@ def tools_to_json(tools: Sequence[ToolDefinition]) -> ToolListJson:
     )
 
 
-def list_arguments(tool: ToolDefinition) -> list[str]:
+def format_argument_names(tool: ToolDefinition) -> list[str]:
     """Return the argument names of a tool, required ones first; optional ones end with a question mark."""
     schema = json.loads(tool.parameters)
     needed = schema.get("required", [])

@@ -56,8 +56,8 @@ def change_to_json(change: "ConversationChange") -> tuple[str, JsonBody]:
         case "turn_begun" | "turn_ended" as kind:
             body = TurnEventJson(
                 conversation=listed.conversation,
-                message=change.message,
-                reply=change.reply,
+                message=change.message_id,
+                reply=change.reply_id,
                 state="begun" if kind == "turn_begun" else "ended",
             )
             return "turn", body
@@ -70,7 +70,7 @@ def change_to_json(change: "ConversationChange") -> tuple[str, JsonBody]:
                 title=listed.title,
                 change=kind,
                 updated=listed.updated,
-                events=listed.version,
+                events=listed.event_count,
             )
         case kind:
             raise AssertionError(kind)

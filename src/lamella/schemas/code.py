@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from lamella.ports import CodeFile, CodeForm, CodeSelection
 from lamella.schemas.answers import ChatState
-from lamella.schemas.body import ConversationBody, Count, JsonBody, VersionedBody
+from lamella.schemas.body import ConversationJsonBase, Count, JsonBody, VersionedBody
 
 if TYPE_CHECKING:
     from lamella.runners.code_questions import CodeAnswer
@@ -64,7 +64,7 @@ _Ignored = Annotated[Sequence[str], Meta(description="Fields of the request that
 _IgnoredReason = Annotated[str, Meta(description="Why fields were ignored, if there are any.")]
 
 
-class SelectionJson(CodeSelectionJson, frozen=True, kw_only=True):
+class FilterResponseJson(CodeSelectionJson, frozen=True, kw_only=True):
     """The files that were selected for a request, with their contents."""
 
     data: Annotated[Sequence[ChosenFileJson], Meta(description="Without files of which only the name is included.")]
@@ -94,7 +94,7 @@ class SolutionJson(VersionedBody, frozen=True, kw_only=True):
     ignored_because: _IgnoredReason | UnsetType = field(default=UNSET, name="ignoredBecause")
 
 
-class CodeStateJson(ConversationBody, frozen=True, kw_only=True):
+class CodeStateJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The task state of a conversation."""
 
     chat_state: ChatState = field(name="chatState")
@@ -125,14 +125,14 @@ def _file_to_json(file: CodeFile, *, explain: bool) -> RankedFileJson:
     )
 
 
-def filter_to_json(selection: CodeSelection, ignored: Sequence[str] = ()) -> SelectionJson:
+def filter_to_json(selection: CodeSelection, ignored: Sequence[str] = ()) -> FilterResponseJson:
     """Return the selected files with their content; files that are included by name only are left out of ``data``."""
     chosen = [
         ChosenFileJson(path=one.path, content=one.text, form=one.form.value, tokens=one.tokens)
         for one in selection.files
         if one.form is not CodeForm.NAME
     ]
-    return SelectionJson(
+    return FilterResponseJson(
         **asdict(selection_to_json(selection)),
         data=chosen,
         tokens_used=selection.tokens,

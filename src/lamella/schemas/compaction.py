@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, convert
 from msgspec.structs import asdict
 
-from lamella.core.ledger.entry import CostEstimate
+from lamella.core.ledger.entry import CompactionCostEstimate
 from lamella.core.log.receipts import CompactionCertificate, CompactionReceipt
 from lamella.core.prompt.envelope import PromptTokenCounts
 from lamella.core.search.index import Passage
 from lamella.core.search.recall import RecalledMessage, RecallHit
-from lamella.ports import ConversationSummary, Fact, Rule
-from lamella.schemas.body import ConversationBody, Count, ErrorDetailJson, JsonBody, Moment, Money, VersionedBody
+from lamella.ports import ConversationListItem, Fact, Rule
+from lamella.schemas.body import ConversationJsonBase, Count, ErrorDetailJson, JsonBody, Moment, Money, VersionedBody
 from lamella.schemas.formatting import format_decimal_or_none
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _certificate_to_json(certificate: CompactionCertificate) -> CertificateJson:
     return CertificateJson(words=words, rules=rules)
 
 
-class ReceiptListJson(ConversationBody, frozen=True, kw_only=True):
+class ReceiptListJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The compactions in force, oldest first."""
 
     receipts: Sequence[ReceiptJson]
@@ -171,7 +171,7 @@ def plan_to_json(conversation_key: str, plan: "CompactionProposal", *, committed
     )
 
 
-def _cost_estimate_to_json(estimate: CostEstimate) -> CostEstimateJson:
+def _cost_estimate_to_json(estimate: CompactionCostEstimate) -> CostEstimateJson:
     return CostEstimateJson(
         moved=estimate.changed_tokens,
         cost_now=format_decimal_or_none(estimate.cost_now),
@@ -247,7 +247,7 @@ def recall_to_json(conversation_key: str, query: str, hits: Iterable[RecallHit],
 
 
 def recall_everywhere_to_json(
-    query: str, hits: Iterable[tuple[ConversationSummary, RecallHit]], *, whole: bool = False
+    query: str, hits: Iterable[tuple[ConversationListItem, RecallHit]], *, whole: bool = False
 ) -> RecallEverywhereJson:
     """Return matching passages of all conversations, best first, each with its conversation."""
     listed = [
@@ -309,7 +309,7 @@ class RuleJson(JsonBody, frozen=True, kw_only=True):
     by: Annotated[Literal["found", "user"], Meta(description="Whether it was found in a message or added by the user.")]
 
 
-class RuleListJson(ConversationBody, frozen=True, kw_only=True):
+class RuleListJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The active user rules, newest last."""
 
     rules: Sequence[RuleJson]
@@ -384,7 +384,7 @@ class MemoryJson(VersionedBody, frozen=True, kw_only=True):
     facts: Sequence[NumberedFactJson]
 
 
-class ConversationMemoryJson(ConversationBody, frozen=True, kw_only=True):
+class ConversationMemoryJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The memory in the prompt of a conversation; empty if there is none."""
 
     text: str
@@ -400,7 +400,7 @@ def memory_to_json(folder: str, facts: Iterable[Fact]) -> MemoryJson:
 
 def fact_to_json(fact: Fact) -> FactJson:
     """Return one line of the memory."""
-    return FactJson(id=fact.id, kind=fact.kind.value, text=fact.text, chat=fact.chat or None)
+    return FactJson(id=fact.id, kind=fact.kind.value, text=fact.text, chat=fact.conversation_key or None)
 
 
 def added_fact_to_json(fact: Fact, *, is_new: bool) -> AddedFactJson:

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from lamella.ports import ConversationSummary, StoreProblem, StoreStats
+from lamella.ports import ConversationListItem, StoreProblem, StoreStats
 from lamella.schemas.body import (
     Count,
     ErrorDetailJson,
     JsonBody,
     Moment,
-    NamedConversationBody,
+    NamedConversationJson,
     VersionedBody,
 )
 
@@ -46,7 +46,7 @@ class ConversationListJson(VersionedBody, frozen=True, kw_only=True):
 
 
 def conversations_to_json(
-    conversations: Iterable[ConversationSummary], *, archived: Collection[str] | None = None
+    conversations: Iterable[ConversationListItem], *, archived: Collection[str] | None = None
 ) -> list[ConversationSummaryJson]:
     """Return the conversations in the given order; ``archived`` has the keys of archived ones, if that is known."""
     return [
@@ -56,7 +56,7 @@ def conversations_to_json(
             title=one.title,
             created=one.created,
             updated=one.updated,
-            events=one.version,
+            events=one.event_count,
             archived=UNSET if archived is None else one.conversation in archived,
         )
         for one in conversations
@@ -82,7 +82,7 @@ class MessageHitListJson(VersionedBody, frozen=True, kw_only=True):
     error: Annotated[ErrorDetailJson, Meta(description="Why a conversation was not searched.")] | UnsetType = UNSET
 
 
-def hits_to_json(hits: Iterable["MessageHit"]) -> MessageHitListJson:
+def message_hits_to_json(hits: Iterable["MessageHit"]) -> MessageHitListJson:
     """Return the messages that a search found."""
     found = [
         MessageHitJson(
@@ -102,7 +102,7 @@ def hits_to_json(hits: Iterable["MessageHit"]) -> MessageHitListJson:
 # Results of commands on one conversation.
 
 
-class CreatedConversationJson(NamedConversationBody, frozen=True, kw_only=True):
+class CreatedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
     """A conversation that was created or renamed."""
 
     title: str
@@ -115,13 +115,13 @@ class ChangedConversationsJson(VersionedBody, frozen=True, kw_only=True):
     failed: Sequence["FailedItemJson"]
 
 
-class ErasedConversationJson(NamedConversationBody, frozen=True, kw_only=True):
+class ErasedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
     """An erased conversation, of which only a tombstone is left."""
 
     erased: bool = True
 
 
-class DeletedConversationJson(NamedConversationBody, frozen=True, kw_only=True):
+class ErasureResultJson(NamedConversationJson, frozen=True, kw_only=True):
     """A deleted conversation, or a conversation with a deleted attachment."""
 
     artifact: Annotated[str | None, Meta(description="The deleted attachment; null for the whole conversation.")]
@@ -129,7 +129,7 @@ class DeletedConversationJson(NamedConversationBody, frozen=True, kw_only=True):
     proof: Annotated[str, Meta(description="The command that checks that nothing is left.")]
 
 
-class SwitchedConversationJson(NamedConversationBody, frozen=True, kw_only=True):
+class SwitchedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
     """A conversation that continues from another message, its head."""
 
     head: str
@@ -155,7 +155,7 @@ class ForkOriginJson(JsonBody, frozen=True, kw_only=True):
     message: str
 
 
-class ForkedConversationJson(NamedConversationBody, frozen=True, kw_only=True):
+class ForkedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
     """A conversation: a new one with the message it was forked from, or the same one with its new head."""
 
     head: Annotated[str, Meta(description="Only of a branch.")] | UnsetType = UNSET
@@ -165,7 +165,7 @@ class ForkedConversationJson(NamedConversationBody, frozen=True, kw_only=True):
 # Imports and exports.
 
 
-class ImportedConversationJson(NamedConversationBody, frozen=True, kw_only=True):
+class ImportedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
     """The result of an import."""
 
     outcome: Annotated[str, Meta(description="`new`, `extended`, `same`, `older` or `diverged`.")]
@@ -241,7 +241,7 @@ class StoreProblemJson(JsonBody, frozen=True, kw_only=True):
     derived: Annotated[bool, Meta(description="Whether it can be repaired from the events.")]
 
 
-class VerifiedStoreJson(VersionedBody, frozen=True, kw_only=True):
+class StoreVerificationJson(VersionedBody, frozen=True, kw_only=True):
     """The problems of a store that remain after a repair."""
 
     verified: Annotated[bool, Meta(description="Whether there are none.")]
@@ -276,7 +276,7 @@ def stats_to_json(stats: StoreStats) -> StoreStatsJson:
 
 def problems_to_json(
     problems: Sequence[StoreProblem], names: Mapping[str, str], *, repaired: Sequence[str]
-) -> VerifiedStoreJson:
+) -> StoreVerificationJson:
     """Return the problems of a store that remain after a repair; ``names`` maps conversation keys to names."""
     found = [
         StoreProblemJson(
@@ -288,4 +288,4 @@ def problems_to_json(
         )
         for one in problems
     ]
-    return VerifiedStoreJson(verified=not problems, damages=found, repaired=repaired)
+    return StoreVerificationJson(verified=not problems, damages=found, repaired=repaired)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, convert
 
-from lamella.core.log.call import ANSWER_PURPOSE, CacheOutcome, ModelCall, PrefixChangeCause, TurnCost
+from lamella.core.log.call import ANSWER_PURPOSE, CacheOutcome, ModelCall, PrefixChangeCause, TurnInputCost
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import LayoutPlan, RequestFingerprint
 from lamella.core.log.turn_records import TurnRecord
 from lamella.core.messages import Usage
-from lamella.schemas.body import ConversationBody, Count, JsonBody, Moment, Money, VersionedBody
+from lamella.schemas.body import ConversationJsonBase, Count, JsonBody, Moment, Money, VersionedBody
 from lamella.schemas.formatting import format_decimal, format_decimal_or_none
 from lamella.schemas.prompts import (
     SHARE_DIGITS,
@@ -34,7 +34,7 @@ from lamella.schemas.prompts import (
 )
 
 if TYPE_CHECKING:
-    from lamella.conversation.expired_cache import ExpiredCache, KeepAlivePlan, ProfileMismatch
+    from lamella.conversation.expired_cache import CacheExpiry, KeepAlivePlan, ProfileMismatch
     from lamella.conversation.shared_prefixes import SharedPrefix
     from lamella.conversation.turn import BuiltTurn
 
@@ -47,7 +47,7 @@ __all__ = [
     "answering_calls",
     "build_ledger_rows",
     "call_to_json",
-    "count_cache_writes",
+    "count_cache_write_tokens",
     "ledger_to_json",
     "shared_prefixes_to_json",
     "total_ledger_rows",
@@ -74,7 +74,7 @@ class ReplayTotals:
     differing_turns: list[int] = field(default_factory=list)
     underivable_turns: list[int] = field(default_factory=list)
 
-    def count_turns(self, turns: Iterable["BuiltTurn"]) -> Iterator["BuiltTurn"]:
+    def add_each_turn(self, turns: Iterable["BuiltTurn"]) -> Iterator["BuiltTurn"]:
         """Yield the same turns and add each one to the totals."""
         for turn in turns:
             self._add(turn)
@@ -90,7 +90,7 @@ class ReplayTotals:
             self.verified_requests += turn.check.status == "verified"
             if turn.check.status == "differs":
                 self.differing_turns.append(turn.number)
-            elif not turn.check.is_as_sent:
+            elif not turn.check.has_no_known_difference:
                 self.underivable_turns.append(turn.number)
         if turn.cost is None:
             self.is_priced = False
@@ -184,14 +184,14 @@ class ExpiredCacheJson(JsonBody, frozen=True, kw_only=True):
     keep: Annotated[KeepAliveJson | None, Meta(description="A keep-alive that pays; null if there is none.")]
 
 
-class KeepAliveResultJson(ConversationBody, frozen=True, kw_only=True):
+class KeepAliveResultJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The result of a keep-alive: whether the last request was sent again, and the expired cache or null."""
 
     sent: bool
     cold: ExpiredCacheJson | None
 
 
-def expired_cache_to_json(expired: "ExpiredCache") -> ExpiredCacheJson:
+def expired_cache_to_json(expired: "CacheExpiry") -> ExpiredCacheJson:
     """Return what the next message costs now that the cache has expired or soon will."""
     return ExpiredCacheJson(
         lapsed=expired.expired,
@@ -205,7 +205,7 @@ def expired_cache_to_json(expired: "ExpiredCache") -> ExpiredCacheJson:
     )
 
 
-def expired_cache_to_json_or_none(expired: "ExpiredCache | None") -> ExpiredCacheJson | None:
+def expired_cache_to_json_or_none(expired: "CacheExpiry | None") -> ExpiredCacheJson | None:
     """Return an expired cache, or None if the cache is still valid."""
     return None if expired is None else expired_cache_to_json(expired)
 
@@ -328,8 +328,8 @@ def build_ledger_rows(
             text=record.message.text,
             status=_turn_status(record, made),
             calls=tuple(made),
-            fingerprint=None if record.message.question is None else record.message.question.imprint,
-            layout_plan=None if record.message.question is None else record.message.question.placement,
+            fingerprint=None if record.message.question_event is None else record.message.question_event.imprint,
+            layout_plan=None if record.message.question_event is None else record.message.question_event.placement,
             cuts=cuts.get(record.message.parent, ()),
         )
         for number, (record, made) in enumerate(zip(turns, calls, strict=True), start=1)
@@ -360,14 +360,14 @@ def total_ledger_rows(rows: Sequence[TurnLedgerRow]) -> LedgerTotals:
     """Return the totals over all calls of these rows."""
     calls = [call for row in rows for call in row.calls]
     # A call that reports only some of its input counts would make the share of cached tokens wrong.
-    reported = [call for call in calls if call.usage.prompt is not None and call.usage.read is not None]
+    reported = [call for call in calls if call.usage.prompt_tokens is not None and call.usage.read is not None]
     costs = [call.cost for call in calls if call.cost is not None]
     return LedgerTotals(
         calls=len(calls),
         auxiliary_calls=len(calls) - len(answering_calls(calls)),
         predicted_tokens=_sum_known(call.predicted.read for call in calls if call.predicted is not None),
         read_tokens=_sum_known(call.usage.read for call in reported),
-        written_tokens=_sum_known(count_cache_writes(call) for call in reported),
+        written_tokens=_sum_known(count_cache_write_tokens(call) for call in reported),
         plain_tokens=_sum_known(call.usage.plain for call in reported),
         output_tokens=_sum_known(call.usage.output for call in calls),
         billed=_sum_known_amounts(call.billed for call in calls),
@@ -380,7 +380,7 @@ def total_ledger_rows(rows: Sequence[TurnLedgerRow]) -> LedgerTotals:
     )
 
 
-def count_cache_writes(call: ModelCall) -> int | None:
+def count_cache_write_tokens(call: ModelCall) -> int | None:
     """Return the tokens written to the cache, for all lifetimes; None if the provider does not report them."""
     usage = call.usage
     if usage.write is None and usage.write_long is None:
@@ -523,7 +523,7 @@ class LedgerTotalsJson(JsonBody, frozen=True, kw_only=True):
     retries: Count
 
 
-class LedgerJson(ConversationBody, frozen=True, kw_only=True):
+class LedgerJson(ConversationJsonBase, frozen=True, kw_only=True):
     """Every turn with its calls, and the totals."""
 
     turns: Sequence[LedgerTurnJson]
@@ -614,7 +614,7 @@ def usage_to_json(usage: Usage) -> UsageJson:
     return convert(usage, UsageJson, from_attributes=True)
 
 
-def _call_cost_to_json(cost: TurnCost) -> CallCostJson:
+def _call_cost_to_json(cost: TurnInputCost) -> CallCostJson:
     return CallCostJson(
         amount=format_decimal(cost.amount), naive=format_decimal(cost.naive), limit=format_decimal(cost.limit)
     )

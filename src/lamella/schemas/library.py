@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 from lamella.ports import IndexReport, NoteHit
-from lamella.schemas.body import ConversationBody, Count, JsonBody, Money, VersionedBody
+from lamella.schemas.body import ConversationJsonBase, Count, JsonBody, Money, VersionedBody
 from lamella.schemas.formatting import format_decimal_or_none
 from lamella.schemas.ledger import ExpiredCacheJson, expired_cache_to_json_or_none
 
 if TYPE_CHECKING:
     from lamella.conversation.commands import PendingCommands
-    from lamella.conversation.expired_cache import ExpiredCache
+    from lamella.conversation.expired_cache import CacheExpiry
     from lamella.conversation.library import LibraryItem
     from lamella.conversation.turn import BuiltTurn
 
@@ -58,7 +58,7 @@ class PendingCommandsJson(JsonBody, frozen=True, kw_only=True):
     ended_rules: Annotated[Sequence[str], Meta(description="Ids of rules to remove.")]
 
 
-class LibraryJson(ConversationBody, frozen=True, kw_only=True):
+class LibraryJson(ConversationJsonBase, frozen=True, kw_only=True):
     """All attached artifacts, the pending commands, and the expired cache; null while the cache is valid."""
 
     artifacts: Sequence[ArtifactJson]
@@ -76,7 +76,7 @@ class NextRequestJson(JsonBody, frozen=True, kw_only=True):
     more_cost: Money
 
 
-class CommandsJson(ConversationBody, frozen=True, kw_only=True):
+class CommandResultJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The pending commands after a command, and their effect on the next request."""
 
     waiting: PendingCommandsJson
@@ -89,7 +89,7 @@ def library_to_json(
     rows: Iterable["LibraryItem"],
     pending: "PendingCommands",
     *,
-    expired: "ExpiredCache | None" = None,
+    expired: "CacheExpiry | None" = None,
 ) -> LibraryJson:
     """Return all artifacts of a conversation, its pending commands, and the expired cache if there is one."""
     return LibraryJson(
@@ -120,12 +120,12 @@ def _artifact_to_json(row: "LibraryItem") -> ArtifactJson:
 
 def commands_to_json(
     conversation_key: str, pending: "PendingCommands", *, before: "BuiltTurn", after: "BuiltTurn"
-) -> CommandsJson:
+) -> CommandResultJson:
     """Return the result of a command: the pending commands, warnings, and the change to the next request.
 
     ``before`` and ``after`` are the next request without and with the command.
     """
-    return CommandsJson(
+    return CommandResultJson(
         conversation=conversation_key,
         waiting=_pending_to_json(pending),
         said=pending.warnings,
@@ -175,7 +175,7 @@ def _pending_to_json(pending: "PendingCommands") -> PendingCommandsJson:
 # Vault searches and index updates.
 
 
-class NoteNamesJson(VersionedBody, frozen=True, kw_only=True):
+class NameCompletionsJson(VersionedBody, frozen=True, kw_only=True):
     """Names in the vault that a word may become."""
 
     query: str

@@ -1,6 +1,6 @@
 """JSON bodies of turns: sent, replayed and previewed, with their cost, and explanations.
 
-``turn_to_json`` returns envelope, messages, prefix change, cache use and cost of a turn. ``explanation_to_json`` says
+``turn_prompt_to_json`` returns envelope, messages, prefix change, cache use and cost of a turn. ``explanation_to_json`` says
 why an artifact is in the prompt or not.
 """
 
@@ -12,12 +12,12 @@ from msgspec.structs import asdict
 
 from lamella.core.budget import Tokenizer
 from lamella.core.ledger.entry import PrefixChangeReport, cached_tokens_by_layer
-from lamella.core.log.call import CacheUsage, TurnCost
+from lamella.core.log.call import CacheUsage, TurnInputCost
 from lamella.core.log.turn import ArtifactForm, LayoutPlan, RequestFingerprint
 from lamella.core.messages import Message
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.layers.model import LAYER_ORDER, Layer, LayerId, Segment
-from lamella.schemas.body import ConversationBody, Count, Hash, JsonBody, Money, VersionedBody
+from lamella.schemas.body import ConversationJsonBase, Count, Hash, JsonBody, Money, VersionedBody
 from lamella.schemas.compaction import ReceiptJson, TokenCountsJson, receipt_to_json_or_none, token_counts_to_json
 from lamella.schemas.formatting import format_decimal
 
@@ -198,7 +198,7 @@ def prefix_to_json(change: PrefixChangeReport) -> PrefixJson:
     return PrefixJson(cause=change.cause, segment=change.segment, common_tokens=change.common_tokens)
 
 
-def cost_to_json(cost: TurnCost | None) -> CostJson | None:
+def cost_to_json(cost: TurnInputCost | None) -> CostJson | None:
     """Return the expected cost of a request; None if it is unknown."""
     return None if cost is None else CostJson(amount=format_decimal(cost.amount), naive=format_decimal(cost.naive))
 
@@ -307,7 +307,7 @@ class CommandRequestJson(VersionedBody, frozen=True, kw_only=True):
     body: Annotated[Mapping[str, object], Meta(description="The request body, with the fields of the provider's API.")]
 
 
-def turn_to_json(turn: "BuiltTurn", *, with_texts: bool = True) -> TurnPromptJson:
+def turn_prompt_to_json(turn: "BuiltTurn", *, with_texts: bool = True) -> TurnPromptJson:
     """Return one turn with its envelope and messages; without texts, only ids, hashes and numbers."""
     return TurnPromptJson(
         turn=turn.number,
@@ -362,10 +362,10 @@ def sent_turn_to_json(
     ``same_bytes`` says whether the first request of the turn has the stored hash. It is null without one.
     """
     return SentTurnJson(
-        **asdict(turn_to_json(turn, with_texts=with_texts)),
+        **asdict(turn_prompt_to_json(turn, with_texts=with_texts)),
         conversation=conversation_key,
         sent=None if fingerprint is None else fingerprint_to_json(fingerprint),
-        same_bytes=None if fingerprint is None or turn.check is None else turn.check.is_as_sent,
+        same_bytes=None if fingerprint is None or turn.check is None else turn.check.has_no_known_difference,
     )
 
 
@@ -381,7 +381,7 @@ def fingerprint_to_json(fingerprint: RequestFingerprint) -> RequestFingerprintJs
     )
 
 
-def reported_cache_by_layer(
+def estimate_cached_tokens_by_layer(
     turn: "BuiltTurn", tokenizer: Tokenizer, *, read: int | None, prompt: int | None
 ) -> Mapping[str, int]:
     """Return the tokens of each layer that the provider reports as cached.
@@ -396,14 +396,14 @@ def reported_cache_by_layer(
 # The next request.
 
 
-class BudgetJson(ConversationBody, frozen=True, kw_only=True):
+class BudgetJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The used and free tokens of the window."""
 
     tokens: TokenCountsJson
     left: Annotated[int, Meta(description="Tokens that are free.")]
 
 
-class WorkingSetJson(ConversationBody, frozen=True, kw_only=True):
+class WorkingSetJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The ids of the artifacts that the model can read in the next turn."""
 
     working_set: Sequence[str]
@@ -436,7 +436,7 @@ class SuggestedActionJson(JsonBody, frozen=True, kw_only=True):
     what: str
 
 
-class PromptExplanationJson(ConversationBody, frozen=True, kw_only=True):
+class PromptExplanationJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The reason why an artifact is in the next prompt or not, and how to include it."""
 
     id: str

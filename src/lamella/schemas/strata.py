@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from lamella.core.log.call import ModelCall
-from lamella.core.prompt.pieces import PromptPiece, PromptPieces
-from lamella.schemas.body import ConversationBody, Count, JsonBody, Moment, Money
+from lamella.core.prompt.pieces import PromptPiece, PromptPieceLister
+from lamella.schemas.body import ConversationJsonBase, Count, JsonBody, Moment, Money
 from lamella.schemas.formatting import format_decimal_or_none
 from lamella.schemas.ledger import answering_calls
 from lamella.schemas.prompts import CostJson, PrefixJson, cost_to_json, prefix_to_json
@@ -69,7 +69,7 @@ class TurnStrataJson(JsonBody, frozen=True, kw_only=True):
     pieces: Sequence[PieceJson]
 
 
-class StrataJson(ConversationBody, frozen=True, kw_only=True):
+class StrataJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The requests of some turns of the active branch, by pieces."""
 
     head: Annotated[str, Meta(description="Last message of the branch.")]
@@ -83,14 +83,14 @@ def iter_turn_strata(
     times: Mapping[int, str],
     compactions: Mapping[int, str] = MappingProxyType({}),
     *,
-    folds_talk: bool,
+    groups_history: bool,
 ) -> Iterator[TurnStrataJson]:
     """Yield the requests of turns by pieces.
 
     ``calls`` has the model calls of each turn, ``times`` when it was asked, and ``compactions`` the one that somebody made
     before it, by its number.
     """
-    pieces = PromptPieces(folds_talk=folds_talk)
+    pieces = PromptPieceLister(folds_talk=groups_history)
     for turn in turns:
         made = answering_calls(calls.get(turn.number, ()))
         same = turn.prefix_change.common_tokens or 0
@@ -119,7 +119,7 @@ def iter_turn_strata(
 
 
 def _piece_to_json(piece: PromptPiece) -> PieceJson:
-    is_band = bool(piece.messages)
+    is_band = bool(piece.message_count)
     return PieceJson(
         start=piece.start,
         tokens=piece.tokens,
@@ -129,6 +129,6 @@ def _piece_to_json(piece: PromptPiece) -> PieceJson:
         form=piece.form.value,
         place=piece.place,
         same=piece.is_same,
-        messages=piece.messages if is_band else UNSET,
+        messages=piece.message_count if is_band else UNSET,
         shortened=piece.shortened if is_band else UNSET,
     )

@@ -1,6 +1,6 @@
 """Compressed responses, and responses that a client already has.
 
-``accepts_gzip`` and ``has_etag`` read what a client says about them. ``compress_response`` does both for a whole body.
+``accepts_gzip`` and ``has_etag`` read what a client says about them. ``add_etag_and_compress`` does both for a whole body.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ def may_compress(start: Message) -> bool:
     return start["status"] == 200 and kind in _TEXT_TYPES and "content-encoding" not in headers
 
 
-async def compress_response(sent: Headers, start: Message, body: bytes) -> tuple[Message, bytes]:
+async def add_etag_and_compress(sent: Headers, start: Message, body: bytes) -> tuple[Message, bytes]:
     """Return the start and the body of a response: without a body if the client has it, else compressed if it may be.
 
     ``sent`` are the headers of the request.

@@ -1,6 +1,6 @@
 """Errors over HTTP: hints worded for requests, status codes, and the fields that clients of other APIs expect.
 
-``add_error_handlers`` makes every error a response in the same format. ``http_status`` and ``error_response`` return
+``add_error_handlers`` makes every error a response in the same format. ``http_status`` and ``error_status_and_body`` return
 its status and body. ``HttpHints`` names requests that can be sent as they are. ``with_compat_fields`` adds the fields
 of a provider's API.
 """
@@ -72,10 +72,10 @@ class HttpHints:
     def trust_hint(self, field: str, name: str, location: str) -> str:
         return "whoever runs the server says so once, with `POST /v1/trust` or the command `lamella trust add`"
 
-    def reload_hint(self) -> str:
+    def write_conflict_hint(self) -> str:
         return "Send the request again."
 
-    def resend_hint(self, *, max_tokens: int) -> str:
+    def send_with_limit_hint(self, *, max_tokens: int) -> str:
         return f'`POST …/messages/{{message}}/regenerate` and {{"max_tokens": {max_tokens}}}'
 
     def finish_calls_hint(self, tools: Sequence[str]) -> str:
@@ -146,7 +146,7 @@ _STATUS_BY_ERROR: tuple[tuple[type[LamellaError], int], ...] = (
     (errors.NameConflictError, 409),
     (errors.RunInProgressError, 409),
     (errors.RequestTooLargeError, 413),
-    (errors.InvalidRequestError, 415),
+    (errors.UnsupportedEncodingError, 415),
     (errors.RequestTimeoutError, 408),
     (errors.TooManyRequestsError, 429),
     (errors.ServerUnavailableError, 503),
@@ -178,7 +178,7 @@ def http_status(error: LamellaError) -> int:
     return next((status for kind, status in _STATUS_BY_ERROR if isinstance(error, kind)), _DEFAULT_STATUS)
 
 
-def error_response(error: BaseException, path: str = "") -> tuple[int, dict[str, object]]:
+def error_status_and_body(error: BaseException, path: str = "") -> tuple[int, dict[str, object]]:
     """Return the status and the JSON body of an error.
 
     At the path of a compatibility endpoint, the body also has the fields that clients of that API expect.
@@ -250,7 +250,7 @@ def add_error_handlers(app: FastAPI) -> None:
 def _error_json_response(
     error: BaseException, request: Request, *, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> EscapedJSONResponse:
-    found, body = error_response(error, request.url.path)
+    found, body = error_status_and_body(error, request.url.path)
     return EscapedJSONResponse(body, status or found, headers={**error_headers(error), **(headers or {})})
 
 

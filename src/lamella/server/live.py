@@ -11,7 +11,7 @@ from time import perf_counter
 from lamella.conversation.changes import ChangeFeed, ChangeKind, ConversationChange
 from lamella.conversation.threads import Workers
 from lamella.errors import ServerUnavailableError
-from lamella.ports import ConversationSummary, Store
+from lamella.ports import ConversationListItem, Store
 
 POLL_SECONDS = 1.0
 # Polling a very long list takes at most this share of the time.
@@ -20,7 +20,7 @@ _MAX_LISTENERS = 1_000
 # A client that reads slower than this loses single changes, and is told to read everything again.
 _MAX_WAITING_CHANGES = 500
 
-FindOwn = Callable[[ConversationSummary], ConversationSummary | None]
+FindOwn = Callable[[ConversationListItem], ConversationListItem | None]
 
 
 class _Listener:
@@ -41,7 +41,9 @@ class _Listener:
             self.changes.put_nowait(None)
             return
         self.changes.put_nowait(
-            ConversationChange(kind=change.kind, conversation=own, message=change.message, reply=change.reply)
+            ConversationChange(
+                kind=change.kind, conversation=own, message_id=change.message_id, reply_id=change.reply_id
+            )
         )
 
 
@@ -56,11 +58,11 @@ class ChangeHub:
         self._closed = False
         self._task: asyncio.Task[None] | None = None
 
-    def wake(self) -> None:
+    def poll_now(self) -> None:
         """Look for changes now; this process has just written some."""
         self._wake.set()
 
-    def publish(self, conversation: ConversationSummary | None) -> None:
+    def publish(self, conversation: ConversationListItem | None) -> None:
         """Report a change that the list of conversations does not show, to the listeners of this process."""
         if conversation is not None:
             for listener in self._listeners:

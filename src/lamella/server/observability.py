@@ -243,7 +243,7 @@ def finish_answer_span(span: Span, fields: Mapping[str, object], *, error: BaseE
     span.end()
 
 
-def send_traces(address: str) -> None:
+def set_up_tracing(address: str) -> None:
     """Send spans to a collector over OTLP and HTTP; raises ``ExtraNotInstalledError`` without the extra."""
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

@@ -26,15 +26,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from lamella.errors import (
     BadInputError,
-    InvalidRequestError,
     NotAuthenticatedError,
     OriginNotAllowedError,
     RequestTimeoutError,
     RequestTooLargeError,
     TooManyRequestsError,
+    UnsupportedEncodingError,
 )
-from lamella.server.caching import compress_response, may_compress
-from lamella.server.errors import error_headers, error_response
+from lamella.server.caching import add_etag_and_compress, may_compress
+from lamella.server.errors import error_headers, error_status_and_body
 from lamella.server.observability import log_request
 from lamella.server.page import load_static_files
 from lamella.server.sessions import has_session_cookie
@@ -46,14 +46,16 @@ def check_body_headers(headers: Headers, *, max_bytes: int) -> None:
     """Raise an error for a compressed body, or one whose declared length is too large."""
     encoding = headers.get("content-encoding", "identity").lower()
     if encoding != "identity":
-        raise InvalidRequestError(f"A body in {encoding[:20]!a} is not read.", hint="Send it as it is, uncompressed.")
+        raise UnsupportedEncodingError(
+            f"A body in {encoding[:20]!a} is not read.", hint="Send it as it is, uncompressed."
+        )
     length = headers.get("content-length", "0")
     # Cut to 18 digits, because int() raises ValueError for numbers with thousands of digits.
     if length.isdecimal() and int(length[:18]) > max_bytes:
         raise _too_large_error(max_bytes)
 
 
-async def read_limited_body(receive: Receive, *, max_bytes: int, seconds: float) -> Receive:
+async def buffer_request_body(receive: Receive, *, max_bytes: int, seconds: float) -> Receive:
     """Read the whole body within the limits, and return a ``receive`` function that replays it.
 
     After the body, that function passes on further messages, so that the application notices a disconnect.
@@ -118,7 +120,7 @@ def authenticate(headers: Headers, state: ServerState) -> Caller:
     return Caller(name=session.token.name, owner=session.token.owner, scope=session.token.scope)
 
 
-def is_still_let_in(headers: Headers, state: ServerState) -> bool:
+def is_still_authenticated(headers: Headers, state: ServerState) -> bool:
     """Return whether a request would be let in now: its token may have been removed, or its session ended."""
     try:
         authenticate(headers, state)
@@ -191,7 +193,7 @@ class RateLimits:
         self._now = now
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def check_rate(self, caller: str) -> None:
+    def count_request(self, caller: str) -> None:
         """Count a request of a caller; raises ``TooManyRequestsError`` if the bucket is empty."""
         left = self._requests_left(caller)
         if left < 1:
@@ -263,18 +265,18 @@ class RequestGuard:
             caller = self._authorize(scope)
             name = "?" if caller is None else caller.name
             rules = self._state.settings
-            body = await read_limited_body(receive, max_bytes=rules.body_bytes, seconds=rules.body_seconds)
+            body = await buffer_request_body(receive, max_bytes=rules.body_bytes, seconds=rules.body_seconds)
             scope["lamella.caller"] = caller
             # Once a write is answered, other pages see it at once: the question of a turn, and at the end its answer.
-            answer.on_start = self._state.hub.wake if is_write else None
+            answer.on_start = self._state.hub.poll_now if is_write else None
             await self._app(scope, body, answer.send)
             if is_write:
-                self._state.hub.wake()
+                self._state.hub.poll_now()
         except Exception as error:
             # Once the response has started, its status cannot change any more.
             if answer.status:
                 raise
-            status, content = error_response(error, scope["path"])
+            status, content = error_status_and_body(error, scope["path"])
             await JSONResponse(content, status, headers=error_headers(error))(scope, receive, answer.send)
         finally:
             log_request(scope, answer.status, name, seconds=perf_counter() - begun, metrics=self._state.metrics)
@@ -296,23 +298,23 @@ class RequestGuard:
             return OPERATOR
         is_write = scope["method"] not in _SAFE_METHODS
         if scope["path"] == SESSION_PATH and scope["method"] == "POST" and self._state.needs_token:
-            self._token_guess_limits.check_rate(address)
+            self._token_guess_limits.count_request(address)
         try:
             caller = authenticate(headers, self._state)
         except NotAuthenticatedError:
             if bearer_token(headers) is None and (scope["path"] == SESSION_PATH or has_session_cookie(headers)):
                 # Nobody guesses the signature of a cookie. One that expired must not lock its user out.
-                self._rate_limits.check_rate(address)
+                self._rate_limits.count_request(address)
                 if scope["path"] == SESSION_PATH:
                     return None
                 raise
             # Only requests without a valid token count as guesses. Behind a proxy all callers share one address, and
             # the guesses of one must not lock out a caller with a valid token.
-            self._token_guess_limits.check_rate(address)
+            self._token_guess_limits.count_request(address)
             raise
         if is_write and self._state.needs_token and bearer_token(headers) is None and not has_own_origin(headers):
             raise OriginNotAllowedError("Only the page of this server may write with a session.", hint=_ORIGIN_HINT)
-        self._rate_limits.check_rate(caller.name or address)
+        self._rate_limits.count_request(caller.name or address)
         return caller
 
     def _allowed_origin(self, headers: Headers) -> str | None:
@@ -355,7 +357,7 @@ class _ObservedResponse:
         elif self._start is not None:
             start, self._start = self._start, None
             if not message.get("more_body", False):
-                start, body = await compress_response(self._request, start, message.get("body", b""))
+                start, body = await add_etag_and_compress(self._request, start, message.get("body", b""))
                 message = {**message, "body": body}
                 self.status = start["status"]
             await self._send(start)
@@ -397,7 +399,7 @@ class TimeLimitedConnection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answer a malformed request with the usual error body, and close the connection."""
-        status, content = error_response(
+        status, content = error_status_and_body(
             BadInputError(msg, hint="Send it as HTTP has it; GET /openapi.json has what is taken.")
         )
         body = JSONResponse(content, status, headers={**SECURITY_HEADERS, "Connection": "close"})

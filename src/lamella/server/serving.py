@@ -26,7 +26,7 @@ from lamella.errors import UsageError
 from lamella.ports import ModelProvider
 from lamella.server.app import make_app
 from lamella.server.live import ChangeHub
-from lamella.server.observability import send_traces
+from lamella.server.observability import set_up_tracing
 from lamella.server.security import TimeLimitedConfig
 from lamella.server.sessions import SessionSigner, make_session_key
 from lamella.server.state import ServerState
@@ -70,7 +70,7 @@ def open_server_state(
     services = services or read_services()
     rules = server_settings(services, host=options.host, port=options.port)
     if rules.traces:
-        send_traces(rules.traces)
+        set_up_tracing(rules.traces)
     suite = open_engine_pool(
         options.store, vault=options.vault, model=options.model, services=services, provider=provider
     )
@@ -158,7 +158,7 @@ def run_server(options: ServerOptions, *, workers: int = 1, opens_page: bool = F
         if opens_page:
             # The browser may ask before the server is ready: its connection waits until then.
             listener.listen(_SOCKET_BACKLOG)
-            Thread(target=open_browser, args=(address,), name="browser", daemon=True).start()
+            Thread(target=open_welcome_page, args=(address,), name="browser", daemon=True).start()
         if workers == 1:
             # Opened here and not by uvicorn, so that an error in a store or a vault is printed like any other.
             uvicorn.Server(build_uvicorn_config(make_worker_app(options, services=services), rules)).run([listener])
@@ -170,7 +170,7 @@ def run_server(options: ServerOptions, *, workers: int = 1, opens_page: bool = F
             sys.exit(STARTUP_FAILURE)
 
 
-def open_browser(address: str) -> None:
+def open_welcome_page(address: str) -> None:
     """Open the page in the user's browser at the welcome conversation.
 
     The address is logged, too: there may be no browser on this machine. Where a login is needed, the page begins there.

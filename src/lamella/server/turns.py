@@ -45,7 +45,7 @@ from lamella.conversation.conversation import Conversation
 from lamella.conversation.engine import Engine
 from lamella.conversation.runs import MakeEvents, Run, StreamPosition
 from lamella.conversation.turn import BuiltTurn
-from lamella.conversation.turn_runner import Event, EventName
+from lamella.conversation.turn_runner import EventName, TurnEvent
 from lamella.errors import ArtifactError, InvalidReplyError, NotAvailableError, RunInProgressError
 from lamella.schemas.answers import DoneEventJson, done_event_to_json, event_to_json, finished_turn_to_json
 from lamella.schemas.body import JsonBody
@@ -60,7 +60,7 @@ from lamella.server.observability import (
 )
 from lamella.server.openapi import json_response
 from lamella.server.state import Caller, ServerState, run_until_disconnect
-from lamella.wiring import mask_secrets, solve_request
+from lamella.wiring import mask_url_secrets, solve_request
 
 _ATTACHMENT_CLASSES: dict[str, type] = {
     "note": Note,
@@ -85,7 +85,7 @@ _MAX_ATTACHMENTS = 500
 _Line = Annotated[int, Field(ge=1)]
 
 
-class AttachedBody(BaseModel):
+class AttachmentBody(BaseModel):
     """An attachment by the fields of its kind; without text it is read from the vault or fetched."""
 
     model_config = ConfigDict(extra="forbid")
@@ -106,10 +106,10 @@ class AttachedBody(BaseModel):
 
 
 # A string is a name as users type it after an @: a path, a note's title, a folder, a tag or an address.
-AttachedList = Annotated[list[AttachedBody | str], Field(max_length=_MAX_ATTACHMENTS)]
+AttachedList = Annotated[list[AttachmentBody | str], Field(max_length=_MAX_ATTACHMENTS)]
 
 
-def parse_attachments(attachments: Sequence[AttachedBody | str], state: ServerState) -> list[Attachment]:
+def parse_attachments(attachments: Sequence[AttachmentBody | str], state: ServerState) -> list[Attachment]:
     """Return the attachments of a request as the engine accepts them."""
     found: list[Attachment] = []
     for one in attachments:
@@ -122,7 +122,7 @@ def resolve_links(text: str, state: ServerState) -> tuple[list[Attachment], list
 
     Without a vault nothing is resolved.
     """
-    files = state.engine_pool.open_files() if "[[" in text else None
+    files = state.engine_pool.open_attachment_resolver() if "[[" in text else None
     outcomes = [] if files is None else files.resolve_links(text)
     reasons = [
         f"{one.token} is sent as plain text. {one.format_for(HttpHints())}" for one in outcomes if not one.attachments
@@ -130,24 +130,26 @@ def resolve_links(text: str, state: ServerState) -> tuple[list[Attachment], list
     return [attachment for one in outcomes for attachment in one.attachments], reasons
 
 
-async def with_notes(notes: Sequence[str], events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+async def with_notice_events(
+    notes: Sequence[str], events: AsyncGenerator[TurnEvent, None]
+) -> AsyncGenerator[TurnEvent, None]:
     """Yield the events of a turn, with an event for each note after the first one."""
     async with aclosing(events):
         async for event in events:
             yield event
             for note in notes if event.kind is EventName.ENVELOPE else ():
-                yield Event(kind=EventName.NOTE, message=note)
+                yield TurnEvent(kind=EventName.NOTE, message=note)
             notes = () if event.kind is EventName.ENVELOPE else notes
 
 
 def _resolve_name(name: str, state: ServerState) -> Sequence[Attachment]:
-    files = state.engine_pool.open_files()
+    files = state.engine_pool.open_attachment_resolver()
     if files is None:
         raise NotAvailableError("No vault is served here.", hint="Attach a text with its kind, path and text.")
     return files.resolve(name.removeprefix("@"))
 
 
-def _parse_attachment(body: AttachedBody) -> Attachment:
+def _parse_attachment(body: AttachmentBody) -> Attachment:
     kind = _ATTACHMENT_CLASSES.get(body.kind)
     if kind is None:
         raise ArtifactError(
@@ -239,12 +241,12 @@ async def follow_run(run: Run, after: StreamPosition | None = None) -> AsyncGene
             yield position, event.kind, _end_to_json(run, event) if event.kind == "done" else event_to_json(event)
 
 
-def _end_to_json(run: Run, event: Event) -> DoneEventJson:
+def _end_to_json(run: Run, event: TurnEvent) -> DoneEventJson:
     return done_event_to_json(
         event,
         conversation_key=run.conversation_key,
-        message=run.message_id,
-        reply=run.reply,
+        message_id=run.message_id,
+        reply_id=run.reply_id,
         cut=run.cut_reason,
     )
 
@@ -252,7 +254,7 @@ def _end_to_json(run: Run, event: Event) -> DoneEventJson:
 # Requested turns.
 
 # Creates the events of a turn in a conversation that is reserved for this turn.
-SendTurn = Callable[[Conversation], Awaitable[AsyncGenerator[Event, None]]]
+SendTurn = Callable[[Conversation], Awaitable[AsyncGenerator[TurnEvent, None]]]
 # How often to retry if another process has the conversation reserved, but the log shows no open question.
 _MAX_START_TRIES = 10
 _TOKEN_CLASSES = ("plain", "read", "write", "write_long", "output")
@@ -280,7 +282,7 @@ class ServerTurn:
         state, workers = self.state, self.state.engine_pool.pool.workers
         key = await workers.run(lambda: state.get_conversation_key(self.caller, conversation))
 
-        async def make() -> AsyncGenerator[Event, None]:
+        async def make() -> AsyncGenerator[TurnEvent, None]:
             self.chat = await state.get_engine(self.caller).conversation(key)
             return self.observe_events(await send(self.chat), self.chat.id)
 
@@ -314,8 +316,8 @@ class ServerTurn:
         return RunInProgressError(key, question=asked[-1].message.id, since=asked[-1].message.at)
 
     async def observe_events(
-        self, events: AsyncGenerator[Event, None], conversation: str | None
-    ) -> AsyncGenerator[Event, None]:
+        self, events: AsyncGenerator[TurnEvent, None], conversation: str | None
+    ) -> AsyncGenerator[TurnEvent, None]:
         """Yield the same events, and record the answer in the log, the metrics and a trace span when it ends.
 
         ``conversation`` is None if the turn is not stored.
@@ -337,7 +339,7 @@ class ServerTurn:
             record = self._record_answer(conversation, calls, end_reason=ended, text=text, error=failed)
             finish_answer_span(span, record, error=failed)
 
-    def _record_event(self, event: Event, text_parts: list[str], started_at: float, *, span: Span) -> str | None:
+    def _record_event(self, event: TurnEvent, text_parts: list[str], started_at: float, *, span: Span) -> str | None:
         """Record an event in the metrics; return how the turn ended if this event is its end, otherwise None."""
         meters = self.state.metrics
         if event.turn is not None:
@@ -394,7 +396,7 @@ class ServerTurn:
             "conversation": conversation,
             "caller": self.caller.name,
             # The model's name may contain an address with a password.
-            "model": None if model is None else mask_secrets(model),
+            "model": None if model is None else mask_url_secrets(model),
             "ended": end_reason,
             "stop": calls[-1].stop if calls else None,
             "tokens": usage,
@@ -458,7 +460,7 @@ class CodeQuestionTurn(ServerTurn):
         engine, runs = self.state.get_engine(self.caller), self.state.runs
         self._requested_model = str(body.get("model") or "")
 
-        async def make() -> AsyncGenerator[Event, None]:
+        async def make() -> AsyncGenerator[TurnEvent, None]:
             return self.observe_events(self._solution_events(engine, body, key, warnings=warnings), key)
 
         # A question that is not stored gets a random key. It blocks no conversation, but counts in the limit of runs.
@@ -472,14 +474,14 @@ class CodeQuestionTurn(ServerTurn):
 
     async def _solution_events(
         self, engine: Engine, body: Mapping[str, object], key: str | None, *, warnings: Sequence[str]
-    ) -> AsyncGenerator[Event, None]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         """Yield the events of the answer; the last one is held back until the whole solution is known."""
-        heard: asyncio.Queue[Event | None] = asyncio.Queue()
+        heard: asyncio.Queue[TurnEvent | None] = asyncio.Queue()
         solving = asyncio.get_running_loop().create_task(
             solve_request(engine, body, warnings=warnings, on_event=heard.put_nowait)
         )
         solving.add_done_callback(lambda _: heard.put_nowait(None))
-        end: list[Event] = []
+        end: list[TurnEvent] = []
         try:
             while (event := await heard.get()) is not None:
                 if event.kind == "done":

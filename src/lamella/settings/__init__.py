@@ -9,7 +9,7 @@ never a ``Settings`` object.
 
 from lamella.settings.model import (
     SETTINGS_PROFILES,
-    ChainSettings,
+    CompactionChainSettings,
     CompactionSettings,
     HttpServerSettings,
     KindSettings,
@@ -20,7 +20,7 @@ from lamella.settings.model import (
 
 __all__ = [
     "SETTINGS_PROFILES",
-    "ChainSettings",
+    "CompactionChainSettings",
     "CompactionSettings",
     "HttpServerSettings",
     "KindSettings",

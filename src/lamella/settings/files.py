@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lamella.errors import SettingError
-from lamella.files import MAX_SETTINGS_BYTES, make_folder, read_regular_file, replace_file, write_new_file
+from lamella.files import MAX_SETTINGS_BYTES, make_data_folder, read_regular_file, replace_file, write_new_file
 from lamella.settings.loading import parse_setting_value
 from lamella.settings.model import check_name, validate_settings
 
@@ -91,7 +91,7 @@ def _write(path: Path, text: str) -> None:
         raise SettingError(f"{path} is no file that settings can be written to.", hint="Check the path.")
     data = text.encode()
     try:
-        make_folder(path.parent)
+        make_data_folder(path.parent)
         (replace_file if path.exists() else write_new_file)(path, data)
     except OSError as error:
         raise SettingError(

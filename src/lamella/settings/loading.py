@@ -169,7 +169,7 @@ def read_settings_file(path: Path) -> Mapping[str, object]:
     return {name: _resolve_path_setting(name, value, path.parent) for name, value in values.items()}
 
 
-def find_user_file() -> Path | None:
+def find_user_settings_file() -> Path | None:
     """Return the path of the user file, or None if there is none.
 
     A path from ``LAMELLA_CONFIG`` is returned even if the file does not exist, so that reading it raises an error.
@@ -192,7 +192,7 @@ def user_folder_path() -> Path:
     return user_config_path("lamella", appauthor=False)
 
 
-def find_project_file() -> Path | None:
+def find_project_settings_file() -> Path | None:
     """Return the nearest settings file in the working folder or above it, or None."""
     try:
         here = Path.cwd()
@@ -293,7 +293,7 @@ class SettingsSources(Struct, frozen=True, kw_only=True):
     files: Mapping[SettingOrigin, Path]
     values_by_origin: Sequence[tuple[SettingOrigin, Mapping[str, object]]]
 
-    def list_user_values(self, name: str) -> list[object]:
+    def list_trusted_values(self, name: str) -> list[object]:
         """Return the default of a setting and every value set for it outside the project file.
 
         The project file is left out because it may come from another author.
@@ -347,7 +347,7 @@ def get_settings_profile(name: object, *, where: str = "") -> Mapping[str, objec
 
 
 def _settings_files() -> dict[SettingOrigin, Path]:
-    user, project = find_user_file(), find_project_file()
+    user, project = find_user_settings_file(), find_project_settings_file()
     files = {SettingOrigin.USER: user} if user is not None else {}
     # Working in the folder of the user file must not turn the user's own settings into untrusted project settings.
     if project is not None and (user is None or not is_same_file(user, project)):

@@ -113,7 +113,7 @@ class SummarySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = None
 
 
-class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CompactionChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The compaction steps and their options; None means the default."""
 
     steps: Annotated[
@@ -144,11 +144,11 @@ class ChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     summary: Annotated[SummarySettings, Meta(description="How summaries are written.")] = SummarySettings()
 
 
-class CompactionSettings(ChainSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CompactionSettings(CompactionChainSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Compaction settings for every runner, and overrides for single runners."""
 
     runners: Annotated[
-        dict[str, ChainSettings], Meta(description="The same fields for single runners, by runner.")
+        dict[str, CompactionChainSettings], Meta(description="The same fields for single runners, by runner.")
     ] = {}
 
 
@@ -604,7 +604,7 @@ _URL_PASSWORD = re.compile(r"(://[^:/@\s]*):[^\s]*@")
 _SECRET_FIELD = re.compile(r"(?i)([?&][^=&#\s]*(?:password|passwd|key|token|secret)[^=&#\s]*=)[^&#\s]*")
 
 
-def mask_secrets(text: str) -> str:
+def mask_url_secrets(text: str) -> str:
     """Replace passwords and secret query fields in addresses with ``***``."""
     return _SECRET_FIELD.sub(r"\1***", _URL_PASSWORD.sub(r"\1:***@", text))
 
@@ -667,11 +667,11 @@ def setting_error(fault: _SettingFault, *, where: str) -> SettingError:
         return _unknown_setting_error(path, value, where=where)
     name = ".".join(path) or "a setting"
     try:
-        shown = mask_secrets(repr(value))
+        shown = mask_url_secrets(repr(value))
         # repr() raises ValueError for integers above Python's limit on digits.
     except ValueError:
         shown = "a number of thousands of digits"
-    takes = f"{describe_setting_type(path[0])} " if path else ""
+    takes = f"{describe_accepted_values(path[0])} " if path else ""
     return SettingError(f"{where}The setting {name} is {shown}: {wrong}.", hint=takes + _DOCS_HINT)
 
 
@@ -685,7 +685,7 @@ def _unknown_setting_error(path: Sequence[str], known: Sequence[str], *, where: 
     return SettingError(f"{where}There is no setting {name}.", hint=kept + meant + listed)
 
 
-def describe_setting_type(name: str) -> str:
+def describe_accepted_values(name: str) -> str:
     """Describe in words which values a setting accepts."""
     kind = setting_type(name)
     return describe_setting_values(name, _TYPE_DESCRIPTIONS.get(get_origin(kind) or kind, "a table"))

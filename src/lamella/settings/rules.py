@@ -27,7 +27,7 @@ from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.call import MAX_KEEP_ALIVES
 from lamella.core.log.receipts import STEP_ORDER, CompactionStepName
 from lamella.core.log.turn import SecretPolicy, TurnSettings
-from lamella.core.text.content import normalise
+from lamella.core.text.content import normalize_line_ends
 from lamella.core.text.word_lists import WordLists, merge_word_lists
 from lamella.errors import BadInputError, LamellaError, SettingError
 from lamella.files import MAX_SETTINGS_BYTES, read_regular_file
@@ -37,7 +37,7 @@ from lamella.settings.model import (
     MAX_TEMPERATURE,
     MIN_TOOL_OUTPUT,
     TURN_SETTING_CHOICES,
-    ChainSettings,
+    CompactionChainSettings,
     CompactionSettings,
     MemoryScope,
     RecallHintMode,
@@ -71,7 +71,7 @@ def build_prompt_settings(settings: Settings, adapters: "Adapters") -> PromptSet
     return PromptSettings(
         tokenizer=adapters.counter.get_tokenizer(settings.model),
         plan_layout=choose_layout,
-        config=build_compaction_config(settings.compaction, None, check_by_model=_checks_by_model(settings)),
+        compaction_config=build_compaction_config(settings.compaction, None, check_by_model=_checks_by_model(settings)),
         runner_configs={
             runner: build_compaction_config(settings.compaction, runner, check_by_model=_checks_by_model(settings))
             for runner in settings.compaction.runners
@@ -250,7 +250,7 @@ def build_compaction_config(
     """
     for name in sorted(settings.runners):
         check_runner(name)
-    own = settings.runners.get(runner or "", ChainSettings())
+    own = settings.runners.get(runner or "", CompactionChainSettings())
     steps = settings.steps if own.steps is None else own.steps
     words = settings.words if own.words is None else own.words
     cues = settings.cues if own.cues is None else own.cues
@@ -350,7 +350,7 @@ def _read_instructions(file_path: str) -> str:
         return ""
     path = Path(file_path)
     try:
-        return normalise(read_regular_file(path.expanduser(), limit=MAX_SETTINGS_BYTES).decode())
+        return normalize_line_ends(read_regular_file(path.expanduser(), limit=MAX_SETTINGS_BYTES).decode())
     except (OSError, UnicodeDecodeError, RuntimeError, BadInputError) as error:
         why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else getattr(error, "strerror", None) or error
         raise SettingError(

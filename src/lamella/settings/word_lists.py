@@ -11,19 +11,19 @@ from pathlib import Path
 
 import msgspec
 
-from lamella.core.text.word_lists import WordLists, fold_word_lists, merge_word_lists
+from lamella.core.text.word_lists import WordLists, merge_word_lists, normalize_word_lists
 from lamella.errors import SettingError
 
 LANGUAGES = ("en", "id", "de", "ja")
 
 
 @cache
-def load_word_lists(*paths: Path) -> WordLists:
+def load_word_lists(*user_files: Path) -> WordLists:
     """Return the word lists that come with Lamella, with those of the given files.
 
     Raises ``SettingError`` if a file cannot be read or has other fields.
     """
-    return fold_word_lists(merge_word_lists([*_shipped_lists(), *_read_files(paths)]))
+    return normalize_word_lists(merge_word_lists([*_shipped_lists(), *_read_files(user_files)]))
 
 
 @lru_cache(maxsize=1)

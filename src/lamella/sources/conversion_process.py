@@ -41,7 +41,7 @@ class Converter:
         self._worker = worker
         self._slots = BoundedSemaphore(_MAX_PARALLEL)
 
-    def version(self, form: FileFormat) -> str:
+    def cache_version(self, form: FileFormat) -> str:
         """Return a text that identifies the converter version, for cache keys.
 
         Raises:
@@ -56,7 +56,7 @@ class Converter:
     def convert(self, form: FileFormat, data: bytes, *, name: str, charset: str | None = None) -> ConvertedText:
         """Return the title and text of some bytes; ``name`` identifies them in errors."""
         # Raises if the package is missing, before a process is started.
-        self.version(form)
+        self.cache_version(form)
         with self._slots:
             answer = self._run(form, data, name=name, charset=charset)
         if "missing" in answer:

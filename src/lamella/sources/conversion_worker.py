@@ -69,9 +69,9 @@ def _import_converter(form: FileFormat) -> Callable[[bytes, ConversionLimits], C
 
         return convert_pdf
     if form is FileFormat.DOCUMENT:
-        from lamella.sources.converters import convert_document
+        from lamella.sources.converters import convert_docx
 
-        return convert_document
+        return convert_docx
     if form is FileFormat.SLIDES:
         from lamella.sources.converters import convert_slides
 

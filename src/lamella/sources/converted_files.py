@@ -1,6 +1,6 @@
 """Convert pages, videos, PDFs and office files to text, each once, through a cache on disk.
 
-``DocumentConverter`` reads all sources that have to be converted. ``ConversionCache`` keeps a text until a refresh is
+``CachedSourceReader`` reads all sources that have to be converted. ``ConversionCache`` keeps a text until a refresh is
 requested, and a failure for a limited time. ``CacheFolder`` has one private file per entry, written atomically and
 shared by several processes.
 """
@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import DecodeError, Struct, ValidationError, json
+from msgspec import DecodeError, Struct, ValidationError, field, json
 from msgspec.structs import replace
 
 from lamella.core.artifacts.model import ArtifactKind, ArtifactSource, url_id
@@ -42,7 +42,7 @@ TRY_AGAIN_HINT = "Try again in a few minutes, or attach its text."
 
 
 class CachedFailure(Struct, frozen=True, kw_only=True):
-    """A cached failure with its time, its expiry and the limits (``under``) it happened with.
+    """A cached failure with its time, its expiry and the limits (``limits_key``) it happened with.
 
     With other limits the source is tried again.
     """
@@ -52,13 +52,13 @@ class CachedFailure(Struct, frozen=True, kw_only=True):
     hint: str
     at: str
     until: str
-    under: str = ""
+    limits_key: str = field(name="under", default="")
 
 
 class ConversionEntry(Struct, frozen=True, kw_only=True):
     """A cached text with its title and times, the failure since then, or both.
 
-    ``read`` and ``checked`` are when the text was read and last confirmed. ``etag`` and ``modified`` are sent to the
+    ``read_at`` and ``checked`` are when the text was read and last confirmed. ``etag`` and ``last_modified_header`` are sent to the
     server to ask whether the text changed.
     """
 
@@ -66,10 +66,10 @@ class ConversionEntry(Struct, frozen=True, kw_only=True):
     schema: int = SCHEMA_VERSION
     text: str | None = None
     title: str = ""
-    read: str = ""
+    read_at: str = field(name="read", default="")
     checked: str = ""
     etag: str | None = None
-    modified: str | None = None
+    last_modified_header: str | None = field(name="modified", default=None)
     failure: CachedFailure | None = None
 
 
@@ -221,7 +221,7 @@ class ConversionCache:
             assert kept is not None, "only what is kept can be unchanged"
             found = replace(kept, checked=at, failure=None)
         else:
-            found = replace(found, key=key, read=at, checked=at, failure=None)
+            found = replace(found, key=key, read_at=at, checked=at, failure=None)
         self.folder.save(found)
         return found
 
@@ -235,22 +235,22 @@ class ConversionCache:
                 hint=error.raw_hint if isinstance(error.raw_hint, str) else "",
                 at=self._timestamp(),
                 until=(self.now() + _failure_retention(error, entry.key)).isoformat(timespec="seconds"),
-                under=limits_key,
+                limits_key=limits_key,
             )
             self.folder.save(replace(entry, failure=failure))
         if entry.text is None:
             raise error
-        report(f"{name} stays as it was read on {_format_timestamp(entry.read)}: {error.message}")
+        report(f"{name} stays as it was read on {_format_timestamp(entry.read_at)}: {error.message}")
         return entry
 
     def _warn_about_age(self, entry: ConversionEntry, name: str, report: WarningCallback) -> None:
         if self.now() - datetime.fromisoformat(entry.checked) >= _MAX_AGE_WITHOUT_WARNING and not entry.key.startswith(
             FILE_KEY_PREFIX
         ):
-            report(f"{name} is as it was read on {_format_timestamp(entry.read)}; refresh it to read it anew.")
+            report(f"{name} is as it was read on {_format_timestamp(entry.read_at)}; refresh it to read it anew.")
 
     def _is_failure_valid(self, failure: CachedFailure, limits_key: str) -> bool:
-        return failure.under == limits_key and self.now() < datetime.fromisoformat(failure.until)
+        return failure.limits_key == limits_key and self.now() < datetime.fromisoformat(failure.until)
 
     def _timestamp(self) -> str:
         return self.now().isoformat(timespec="seconds")
@@ -297,7 +297,7 @@ def ignore_message(_message: str) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentConverter:
+class CachedSourceReader:
     """Reads all sources that have to be converted, through the conversion cache.
 
     ``open_fetcher`` is called only if something is fetched, because it imports the web libraries. ``languages`` are
@@ -314,13 +314,13 @@ class DocumentConverter:
     ) -> ConversionEntry:
         """Return the text and title of a web page."""
         fetcher = self._get_fetcher()
-        from lamella.sources.web import check_url, read_page
+        from lamella.sources.web import fetch_page_if_changed, validate_url
 
-        checked_url = check_url(url)
-        under = f"{fetcher.limits.cache_key()};{self.converter.limits.cache_key()}"
+        checked_url = validate_url(url)
+        under = f"{fetcher.limits.cache_key()};{self.converter.limits.limits_key()}"
         return self.cache.get_or_read(
             f"{kind}:{url_id(ArtifactSource(url=url), '')}",
-            lambda kept: read_page(fetcher, self.converter, checked_url, cached=kept),
+            lambda kept: fetch_page_if_changed(fetcher, self.converter, checked_url, cached=kept),
             name=url,
             limits_key=under,
             is_fresh_read=fresh,
@@ -340,9 +340,9 @@ class DocumentConverter:
         fetcher = self._get_fetcher()
 
         def read(_kept: ConversionEntry | None) -> ConversionEntry:
-            from lamella.sources.youtube import read_transcript
+            from lamella.sources.youtube import fetch_video_transcript
 
-            found = read_transcript(fetcher, video, url=url, languages=self.languages)
+            found = fetch_video_transcript(fetcher, video, url=url, languages=self.languages)
             return ConversionEntry(key=url, text=found.text, title=found.title)
 
         key = f"{kind}:{','.join(self.languages)}:{url_id(ArtifactSource(url=url), '')}"
@@ -353,13 +353,13 @@ class DocumentConverter:
     def read_image(self, url: str, *, report: WarningCallback = ignore_message) -> bytes:
         """Return the bytes of an image on the web."""
         fetcher = self._get_fetcher()
-        from lamella.sources.web import check_url, fetch_image
+        from lamella.sources.web import fetch_image_entry, validate_url
 
-        checked_url = check_url(url)
+        checked_url = validate_url(url)
         under, key = fetcher.limits.cache_key(), f"picture:{checked_url}"
         found = self.cache.get_or_read(
             key,
-            lambda _kept: fetch_image(fetcher, checked_url),
+            lambda _kept: fetch_image_entry(fetcher, checked_url),
             name=url,
             limits_key=under,
             is_fresh_read=False,
@@ -382,7 +382,7 @@ class DocumentConverter:
         ``form`` is None, to choose the converter.
         """
         form = form or get_file_format(name)
-        version = self.converter.version(form)
+        version = self.converter.cache_version(form)
         known = self._known_hash(path)
         data = None if known is not None else read_bytes()
         digest = known or sha256(data or b"").hexdigest()
@@ -397,7 +397,7 @@ class DocumentConverter:
             f"{FILE_KEY_PREFIX}{digest}:{version}",
             read,
             name=name,
-            limits_key=self.converter.limits.cache_key(),
+            limits_key=self.converter.limits.limits_key(),
             is_fresh_read=fresh,
             report=ignore_message,
         )

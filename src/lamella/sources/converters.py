@@ -47,7 +47,7 @@ class ConversionLimits:
     memory: int = 1_000_000_000
     characters: int = 5_000_000
 
-    def cache_key(self) -> str:
+    def limits_key(self) -> str:
         """Return the limits as one text. Cached failures record it, so that other limits lead to a new attempt."""
         return ",".join(f"{value:g}" for value in asdict(self).values())
 
@@ -323,7 +323,7 @@ def _strip_tags(html: str) -> str:
 # Word processor documents, without images and macros.
 
 
-def convert_document(data: bytes, limits: ConversionLimits) -> ConvertedText:
+def convert_docx(data: bytes, limits: ConversionLimits) -> ConvertedText:
     """Return the text of a document as markdown."""
     import html_to_markdown  # noqa: F401 - imported first, so that a missing package is reported before any work
     import mammoth

@@ -21,7 +21,7 @@ class FileInventory:
     """
 
     files: tuple[str, ...]
-    links: tuple[str, ...]
+    unfollowed_symlinks: tuple[str, ...]
     notes: tuple[str, ...]
     left_out: tuple[str, ...]
     _notes_by_name: dict[str, list[str]] = field(repr=False)
@@ -66,7 +66,7 @@ def build_inventory(files: Iterable[str], links: Iterable[str], left_out: Iterab
             others.setdefault(path.rpartition("/")[2].casefold(), []).append(path)
     return FileInventory(
         files=files,
-        links=tuple(sorted(links)),
+        unfollowed_symlinks=tuple(sorted(links)),
         notes=notes,
         left_out=tuple(sorted(left_out)),
         _notes_by_name=named,

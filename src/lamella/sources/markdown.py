@@ -216,7 +216,7 @@ _ALIAS_SEPARATOR = re.compile(r"\\?\|")
 _URL_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
 
-def make_wiki_link(source: str, start: int) -> NoteLink | None:
+def parse_wiki_link(source: str, start: int) -> NoteLink | None:
     """Return the wiki link of a source in double brackets; None if it spans lines or names nothing."""
     is_embed = source.startswith("!")
     inner = source[2 + is_embed : -2]
@@ -259,7 +259,7 @@ def make_markdown_link(source: str, start: int, *, target: str, is_embed: bool) 
 def iter_property_links(text: str, begin: int, end: int) -> Iterator[NoteLink]:
     """Yield the links in front matter properties. None of them is an embed, since properties show no content."""
     for match in _WIKI_LINK.finditer(text, begin, end):
-        link = make_wiki_link(match.group(), match.start())
+        link = parse_wiki_link(match.group(), match.start())
         if link is not None:
             yield link
 
@@ -372,7 +372,7 @@ class MarkdownStructure(NamedTuple):
     verbatim: list[tuple[int, int]]
 
 
-def parse_structure(body: str) -> MarkdownStructure:
+def parse_structure_in_bytes(body: str) -> MarkdownStructure:
     """Parse a body. Offsets count bytes of its UTF-8 encoding."""
     walk = _EventWalk()
     for event, byte_range in pyromark.events_with_range(body, options=_choose_options(body)):
@@ -686,7 +686,7 @@ class _NoteBody:
     def __init__(self, text: str, offset: int) -> None:
         self._text, self._offset = text, offset
         body = text[offset:] if offset else text
-        self._structure = to_text_offsets(parse_structure(body), body, offset)
+        self._structure = to_text_offsets(parse_structure_in_bytes(body), body, offset)
         self._verbatim = TextRanges(self._structure.verbatim)
         self._comments = TextRanges(self._find_comments())
 
@@ -703,7 +703,7 @@ class _NoteBody:
         for mark in self._iter_elements("Link", "Image"):
             source = self._text[mark.start : mark.end]
             if mark.target is None:
-                link = make_wiki_link(source, mark.start)
+                link = parse_wiki_link(source, mark.start)
             else:
                 link = make_markdown_link(source, mark.start, target=mark.target, is_embed=mark.kind == "Image")
             if link is not None:

@@ -13,7 +13,14 @@ from pathlib import Path, PurePosixPath
 
 from lamella.attach import Attachment, Image, Selection, attachment_for_url, has_known_extension
 from lamella.core.text.content import is_web_address, trim_url
-from lamella.core.text.mentions import FilePart, Mention, MentionForm, find_mentions, iter_file_parts, parse_mention
+from lamella.core.text.mentions import (
+    FilePart,
+    Mention,
+    MentionForm,
+    find_mentions,
+    iter_file_part_readings,
+    parse_mention,
+)
 from lamella.errors import ArtifactError, LamellaError, PathOutsideVaultError, SourceNotFoundError, UsageError
 from lamella.hints import Hints
 from lamella.sources.images import ImageReader, is_data_uri
@@ -111,7 +118,7 @@ class AttachmentResolver:
 
     def select_lines(self, name: str) -> Selection:
         """Return a selection of lines of a file, named as in ``note.md:10-20`` or ``note.md:10``."""
-        part = next((part for part in iter_file_parts(name) if part.lines), None)
+        part = next((part for part in iter_file_part_readings(name) if part.lines), None)
         if part is None:
             raise UsageError(f"{name} names no lines.", hint="Name a file and its lines, as in note.md:10-20.")
         resolver = self._path_resolver()
@@ -127,7 +134,7 @@ class AttachmentResolver:
         folder that the word leads to.
         """
         if self._vault is not None:
-            notes = self._path_resolver().list_similar_files(PurePosixPath(begun))
+            notes = self._path_resolver().list_suggestion_candidates(PurePosixPath(begun))
             return [path for path in notes if begun.casefold() in path.casefold()][:limit]
         parent, _, start = begun.rpartition("/")
         folder = Path(parent or ("/" if begun.startswith("/") else "."))
@@ -141,7 +148,9 @@ class AttachmentResolver:
         if self._vault is None:
             paths = [path for path in self.complete_path(begun, limit=limit) if path.endswith((".md", "/"))]
             return [path.removesuffix(".md") for path in paths]
-        paths = [path.removesuffix(".md") for path in self._path_resolver().list_similar_files(PurePosixPath(begun))]
+        paths = [
+            path.removesuffix(".md") for path in self._path_resolver().list_suggestion_candidates(PurePosixPath(begun))
+        ]
         counts = Counter(PurePosixPath(path).name.casefold() for path in paths)
         names = [name if counts[(name := PurePosixPath(path).name).casefold()] == 1 else path for path in paths]
         return [name for name in names if begun.casefold() in name.casefold()][:limit]
@@ -150,7 +159,7 @@ class AttachmentResolver:
         """Return the folders of the vault whose path contains the word, each with a slash; none without a vault."""
         if self._vault is None:
             return []
-        notes = self._path_resolver().list_similar_files(PurePosixPath(begun))
+        notes = self._path_resolver().list_suggestion_candidates(PurePosixPath(begun))
         folders = {f"{parent}/" for path in notes for parent in PurePosixPath(path).parents if parent.name}
         return sorted(path for path in folders if begun.casefold() in path.casefold())[:limit]
 
@@ -226,12 +235,12 @@ def _resolve(mention: Mention, resolver: PathResolver) -> _ResolvedMention | Non
 def _resolve_name(name: str, form: MentionForm, resolver: PathResolver) -> _ResolvedMention | None:
     path = _resolve_file(name, resolver, is_link=form is MentionForm.LINK)
     if path is not None:
-        return [resolver.attach_file(path)], resolver.display_path(path)
+        return [resolver.get_file_attachment(path)], resolver.display_path(path)
     if form is not MentionForm.LINK and resolver.has_folder(name):
         if form is MentionForm.PATH:
             resolver.check_mentioned_folder(name)
         return _attach_folder(name, resolver)
-    for part in iter_file_parts(name):
+    for part in iter_file_part_readings(name):
         path = _resolve_file(part.path, resolver, is_link=form is MentionForm.LINK)
         if path is not None:
             selection, label = _select_part(part, path, resolver)
@@ -259,7 +268,7 @@ def _resolve_file(name: str, resolver: PathResolver, *, is_link: bool = False) -
 
 
 def _attach_folder(name: str, resolver: PathResolver) -> _ResolvedMention:
-    attached, count = resolver.attach_folder(name)
+    attached, count = resolver.get_folder_attachments(name)
     if not count:
         raise SourceNotFoundError(f"The folder {name} holds no notes.", hint="Name a file in it by its path.")
     return attached, _format_note_count(name, count)
@@ -336,7 +345,7 @@ def _is_intended(mention: Mention, resolver: PathResolver) -> bool:
 
 def _strip_part(name: str) -> str:
     """Return the path of a name without the line range or heading that may follow it."""
-    part = next(iter_file_parts(name), None)
+    part = next(iter_file_part_readings(name), None)
     return name if part is None else part.path
 
 
@@ -367,7 +376,7 @@ def _similar_names(name: str, resolver: PathResolver, *, limit: int = _MAX_SUGGE
     """Return files with a similar name; empty if the files cannot be listed."""
     wanted_path = PurePosixPath(name)
     try:
-        paths = resolver.list_similar_files(wanted_path)[:_MAX_SEARCHED_FILES]
+        paths = resolver.list_suggestion_candidates(wanted_path)[:_MAX_SEARCHED_FILES]
     except (LamellaError, OSError, ValueError):
         return []
     # Compare names without their endings. The ending alone would make any two short names similar.

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from lamella.core.artifacts.kinds import KINDS, SourceMedium, kind_of_file
-from lamella.core.text.content import normalise
+from lamella.core.text.content import normalize_line_ends
 from lamella.errors import BadInputError
 from lamella.files import read_regular_file
 from lamella.ports import CodeReader, OpenSources, ProjectFolder, SourceReader, SourceReaders
@@ -20,7 +20,7 @@ from lamella.sources.readers import OpenConversions, PageReader
 from lamella.sources.vault import Vault
 
 
-def open_sources(
+def make_source_opener(
     vault: Path | None,
     conversions: OpenConversions | None = None,
     *,
@@ -74,7 +74,7 @@ def read_project(root: Path) -> ProjectFolder:
     folders = {str(Path(path).parent) for path in sources} | {"."}
     return ProjectFolder(
         name=found.name,
-        sources=sources,
+        source_mtimes=sources,
         folders={folder: _modified_time(found / folder) for folder in sorted(folders)},
         instructions=_read_project_file(found, INSTRUCTIONS_FILE, warnings),
         memory=_read_project_file(found, MEMORY_FILE, warnings),
@@ -109,7 +109,7 @@ def _read_project_file(root: Path, name: str, warnings: list[str]) -> str:
         warnings.append(f"{name} leads out of the project's folder and is left out.")
         return ""
     try:
-        return normalise(read_regular_file(path, limit=MAX_PROJECT_FILE_BYTES, name=name).decode()).strip()
+        return normalize_line_ends(read_regular_file(path, limit=MAX_PROJECT_FILE_BYTES, name=name).decode()).strip()
     except BadInputError as error:
         warnings.append(f"Left out: {error.message}")
     except (OSError, UnicodeDecodeError, ValueError) as error:

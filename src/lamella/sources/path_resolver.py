@@ -9,7 +9,7 @@ from lamella.attach import Attachment, Code, Folder, Image, Note, Tag, attachmen
 from lamella.core.artifacts.model import Artifact, ArtifactKind, UnresolvedAttachment
 from lamella.core.values import replace
 from lamella.errors import PathOutsideVaultError, SourceNotFoundError, SourceUnreadableError
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 from lamella.sources.readers import OpenConversions
 from lamella.sources.vault import Vault
 
@@ -39,9 +39,9 @@ class PathResolver(Protocol):
         """Return the path under which a file is attached and shown."""
         ...
 
-    def attach_file(self, path: str) -> Attachment: ...
+    def get_file_attachment(self, path: str) -> Attachment: ...
 
-    def attach_folder(self, name: str) -> tuple[Sequence[Attachment], int]:
+    def get_folder_attachments(self, name: str) -> tuple[Sequence[Attachment], int]:
         """Return the attachments for the notes of a folder, and the number of notes."""
         ...
 
@@ -55,7 +55,7 @@ class PathResolver(Protocol):
 
     def read_text(self, path: str) -> str: ...
 
-    def list_similar_files(self, path: PurePosixPath) -> Sequence[str]:
+    def list_suggestion_candidates(self, path: PurePosixPath) -> Sequence[str]:
         """Return files that the user may have meant by a path, for suggestions."""
         ...
 
@@ -102,14 +102,14 @@ class VaultPathResolver:
         except (OSError, RuntimeError, ValueError):
             return path
 
-    def attach_file(self, path: str) -> Attachment:
+    def get_file_attachment(self, path: str) -> Attachment:
         described = attachment_for_path(self.display_path(path))
         if isinstance(described, Note | Code):
             # The file is read again with each turn. Read it now too, so that an unreadable file is reported at once.
             self.read_text(path)
         return described
 
-    def attach_folder(self, name: str) -> tuple[Sequence[Attachment], int]:
+    def get_folder_attachments(self, name: str) -> tuple[Sequence[Attachment], int]:
         return self._attach_notes(Folder(path=self.display_path(name.rstrip("/"))))
 
     def attach_tag(self, name: str) -> tuple[Sequence[Attachment], int]:
@@ -125,8 +125,8 @@ class VaultPathResolver:
     def read_text(self, path: str) -> str:
         return self._vault.read_text(self.display_path(path))
 
-    def list_similar_files(self, path: PurePosixPath) -> Sequence[str]:
-        return self._vault.list_note_paths()
+    def list_suggestion_candidates(self, path: PurePosixPath) -> Sequence[str]:
+        return self._vault.list_all_note_paths()
 
     def not_found_error(self, path: str) -> SourceNotFoundError | PathOutsideVaultError:
         try:
@@ -202,12 +202,12 @@ class VaultlessPathResolver:
     def display_path(self, path: str) -> str:
         return path
 
-    def attach_file(self, path: str) -> Attachment:
+    def get_file_attachment(self, path: str) -> Attachment:
         described = attachment_for_path(path)
         file = Path(path)
         # Do not follow embeds or queries. They would be searched below a folder that the user did not choose as a
         # vault and that may contain the whole disk.
-        opened = open_sources(file.parent, self._conversions, follows_embeds=False)
+        opened = make_source_opener(file.parent, self._conversions, follows_embeds=False)
         read = opened().read(type(described)(path=file.name).to_unresolved())
         if isinstance(described, Image):
             image = read.images[0]
@@ -221,7 +221,7 @@ class VaultlessPathResolver:
             hint=lambda hints: f"Name one with {hints.option_hint('vault')}.",
         )
 
-    def attach_folder(self, name: str) -> tuple[Sequence[Attachment], int]:
+    def get_folder_attachments(self, name: str) -> tuple[Sequence[Attachment], int]:
         vault = Vault(Path(name)).snapshot()
         notes = [
             FolderNote(path=(PurePosixPath(name) / path).as_posix(), text=vault.read_text(path), folder=name)
@@ -233,9 +233,9 @@ class VaultlessPathResolver:
         return ()
 
     def read_text(self, path: str) -> str:
-        return open_sources(Path(path).parent)().read(Code(path=Path(path).name).to_unresolved()).text
+        return make_source_opener(Path(path).parent)().read(Code(path=Path(path).name).to_unresolved()).text
 
-    def list_similar_files(self, path: PurePosixPath) -> Sequence[str]:
+    def list_suggestion_candidates(self, path: PurePosixPath) -> Sequence[str]:
         beside = sorted(Path(path.parent).iterdir())
         return [(path.parent / entry.name).as_posix() for entry in beside if entry.is_file()]
 

@@ -24,11 +24,11 @@ from lamella.sources.markdown import (
 )
 
 if TYPE_CHECKING:
-    from lamella.sources.converted_files import ConversionEntry, DocumentConverter
+    from lamella.sources.converted_files import CachedSourceReader, ConversionEntry
 
 # Makes the object that converts pages, PDFs and office files. It is called only when the first of them is read, since
 # importing the converters takes time.
-OpenConversions = Callable[[], "DocumentConverter"]
+OpenConversions = Callable[[], "CachedSourceReader"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,22 +114,24 @@ class VaultFileCache:
 
     def text(self, file: Path, read_text: Callable[[], str]) -> str:
         """Return the text of a note that other notes embed."""
-        return self._texts.get(file, file, read_text)
+        return self._texts.get_or_compute(file, file, read_text)
 
     def tags(self, file: Path, read_text: Callable[[], str]) -> frozenset[str]:
         """Return the normalised tags of a note."""
-        return self._tags.get(file, file, lambda: frozenset(map(normalize_tag, parse_note(read_text()).tags)))
+        return self._tags.get_or_compute(
+            file, file, lambda: frozenset(map(normalize_tag, parse_note(read_text()).tags))
+        )
 
     def is_archive(self, file: Path) -> bool:
         """Return whether a note is an archived conversation, reading only its beginning; false if it is unreadable."""
         try:
-            return self._archives.get(file, file, lambda: _is_archive(file))
+            return self._archives.get_or_compute(file, file, lambda: _is_archive(file))
         except OSError:
             return False
 
     def aliases(self, file: Path) -> tuple[str, ...]:
         """Return the aliases of a note, reading only its front matter; ``OSError`` if it cannot be read."""
-        return self._aliases.get(file, file, lambda: _read_aliases(file))
+        return self._aliases.get_or_compute(file, file, lambda: _read_aliases(file))
 
 
 def _is_archive(file: Path) -> bool:

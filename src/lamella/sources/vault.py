@@ -14,7 +14,7 @@ from posixpath import normpath
 
 from lamella.core.artifacts.kinds import KINDS, EmbedHandling, SourceMedium, kind_of_file, make_artifact
 from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource, UnresolvedAttachment
-from lamella.core.text.content import normalise
+from lamella.core.text.content import normalize_line_ends
 from lamella.errors import BadInputError, PathOutsideVaultError, SourceNotFoundError, SourceUnreadableError
 from lamella.files import read_regular_file
 from lamella.ports import CodeReader, NoteList, SourceReader, SourceReaders
@@ -25,7 +25,7 @@ from lamella.sources.dataview.blocks import (
     QueryReader,
     expand_queries,
 )
-from lamella.sources.dataview.results import DataviewAnswers, DataviewCache, QueryAnswer
+from lamella.sources.dataview.results import DataviewCache, DataviewEngine, QueryAnswer
 from lamella.sources.images import ImageReader, read_attachment_folder, resolve_embed
 from lamella.sources.inventory import FileInventory, normalize_name, vault_path, walk_vault
 from lamella.sources.markdown import has_tag
@@ -50,7 +50,7 @@ class _VaultView:
     rules: IgnoreRules
     listings: dict[Path, FileInventory] = field(default_factory=dict)
     read_errors: dict[str, str] = field(default_factory=dict)
-    answers: DataviewAnswers | None = None
+    answers: DataviewEngine | None = None
     aliases: dict[str, list[str]] | None = None
 
 
@@ -120,7 +120,7 @@ class Vault:
         path = self._normalized_path(attachment.name)
         file = self.get_regular_file(path)
         # Only texts without embeds and queries are cached. The others depend on further files, which may have changed.
-        return self._file_cache.artifacts.get(
+        return self._file_cache.artifacts.get_or_compute(
             (file, attachment),
             file,
             partial(self._read_artifact, attachment, path, file),
@@ -136,7 +136,7 @@ class Vault:
             text = self._answer_queries(text, path)
         if self._follows_embeds and KINDS[attachment.kind].embed_handling is not EmbedHandling.NONE and "![" in text:
             expansion = EmbedExpander(path, find_notes=self.resolve_link, read_text=self._read_embedded)
-            plain = normalise(text)
+            plain = normalize_line_ends(text)
             shown = expansion.expand(plain)
             # Keep the original text if nothing was expanded: ``make_artifact`` normalises once more, and normalising
             # twice would lose a carriage return before the end of a line.
@@ -148,7 +148,7 @@ class Vault:
         )
 
     def _read_embedded(self, path: str) -> str:
-        text = self._file_cache.text(self.get_regular_file(path), lambda: normalise(self.read_text(path)))
+        text = self._file_cache.text(self.get_regular_file(path), lambda: normalize_line_ends(self.read_text(path)))
         return self._answer_queries(text, path) if MAY_CONTAIN_QUERY.search(text) else text
 
     def _answer_queries(self, text: str, path: str) -> str:
@@ -161,7 +161,7 @@ class Vault:
             return QueryAnswer(error="there is no vault to ask.")
         seen = self._view or _VaultView(self._read_rules())
         if seen.answers is None:
-            seen.answers = DataviewAnswers(CatalogFiles(self), self._dataview_cache, self._today)
+            seen.answers = DataviewEngine(CatalogFiles(self), self._dataview_cache, self._today)
         return seen.answers.answer(query, path=PurePosixPath(path).as_posix())
 
     def list_notes(self, kind: ArtifactKind, name: str) -> NoteList:
@@ -171,7 +171,9 @@ class Vault:
             self.locate(name)
             raise SourceNotFoundError(f"There is no folder {name} in the vault.", hint=self._suggestion_hint(name))
         found = self._list_folder(self.locate(name))
-        return NoteList(paths=self._without_archives(found.notes), skipped_links=found.links, left_out=found.left_out)
+        return NoteList(
+            paths=self._without_archives(found.notes), skipped_links=found.unfollowed_symlinks, left_out=found.left_out
+        )
 
     def _list_tagged_notes(self, tag: str) -> NoteList:
         seen = self._view or _VaultView(IgnoreRules())
@@ -179,7 +181,10 @@ class Vault:
         tagged = tuple(path for path in found.notes if has_tag(self._note_tags(path, seen), tag))
         paths = self._without_archives(tagged)
         return NoteList(
-            paths=paths, skipped_links=found.links, unreadable=tuple(seen.read_errors.values()), left_out=found.left_out
+            paths=paths,
+            skipped_links=found.unfollowed_symlinks,
+            unreadable=tuple(seen.read_errors.values()),
+            left_out=found.left_out,
         )
 
     def _without_archives(self, paths: Sequence[str]) -> tuple[str, ...]:
@@ -189,7 +194,7 @@ class Vault:
         """
         return tuple(path for path in paths if not self._file_cache.is_archive(self._path_on_disk(path)))
 
-    def list_note_paths(self) -> Sequence[str]:
+    def list_all_note_paths(self) -> Sequence[str]:
         """Return the paths of all notes of the vault, sorted."""
         return self._list_folder(self._root).notes
 

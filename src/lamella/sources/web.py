@@ -112,7 +112,7 @@ def is_public(address: _Address) -> bool:
     return address in _PUBLIC_IPV6 and not any(address in network for network in _PRIVATE_IPV6)
 
 
-def check_url(url: str) -> str:
+def validate_url(url: str) -> str:
     """Return a URL without its fragment.
 
     Raises:
@@ -379,7 +379,7 @@ class Fetcher:
 
         With ``content`` the first request is a POST. Redirects are followed with GET.
         """
-        checked_url = check_url(url)
+        checked_url = validate_url(url)
         with self._open_pool() as pool, _translate_network_errors(url, self.limits):
             for _ in range(_MOST_REDIRECTS + 1):
                 answer = self._send_request(
@@ -389,7 +389,7 @@ class Fetcher:
                 if answer.status not in _REDIRECT_STATUSES or not target:
                     return answer
                 # A redirect may lead to another scheme, so its URL is checked too. The backend checks its address.
-                before, checked_url, content = checked_url, check_url(urljoin(checked_url, target)), None
+                before, checked_url, content = checked_url, validate_url(urljoin(checked_url, target)), None
                 # Headers for one server must not reach another.
                 headers = headers if urlsplit(before)[:2] == urlsplit(checked_url)[:2] else None
         raise SourceUnreachableError(
@@ -507,7 +507,7 @@ _BINARY_SIGNATURES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"PK\x03\x04", b"\x1
 _HEAD_BYTES = 1_024
 
 
-def read_page(
+def fetch_page_if_changed(
     fetcher: Fetcher, converter: Converter, url: str, *, cached: ConversionEntry | None
 ) -> ConversionEntry | None:
     """Fetch and convert a page; return None if the server says that the cached text is still current."""
@@ -521,14 +521,14 @@ def read_page(
         text=found.text,
         title=found.title,
         etag=answer.headers.get("etag"),
-        modified=answer.headers.get("last-modified"),
+        last_modified_header=answer.headers.get("last-modified"),
     )
 
 
 def _conditional_headers(cached: ConversionEntry | None) -> dict[str, str]:
     if cached is None or cached.text is None:
         return {}
-    asked = {"If-None-Match": cached.etag, "If-Modified-Since": cached.modified}
+    asked = {"If-None-Match": cached.etag, "If-Modified-Since": cached.last_modified_header}
     return {name: value for name, value in asked.items() if value}
 
 
@@ -572,7 +572,7 @@ def _detect_format(media_type: str, body: bytes) -> FileFormat | None:
 _IMAGE_ACCEPT_HEADER = {"Accept": "image/png,image/jpeg,image/webp,image/gif,*/*;q=0.1"}
 
 
-def fetch_image(fetcher: Fetcher, url: str) -> ConversionEntry:
+def fetch_image_entry(fetcher: Fetcher, url: str) -> ConversionEntry:
     """Return the image at an address as a cache entry with base64 text; an error if it is not an image."""
     answer = fetcher.fetch(url, _IMAGE_ACCEPT_HEADER)
     check_status(answer, url)

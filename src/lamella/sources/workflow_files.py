@@ -42,7 +42,7 @@ class SummaryTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     form: str = ""
 
 
-class WorkflowTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WorkflowToml(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A workflow as its file defines it. ``lamella`` is the version of the format."""
 
     lamella: int
@@ -134,16 +134,16 @@ def _load_toml(path: Path) -> dict[str, object]:
         raise WorkflowError(f"{path} is not TOML: {error}.", hint=_FORMAT_HINT) from error
 
 
-def _to_workflow_table(values: dict[str, object], path: Path) -> WorkflowTable:
+def _to_workflow_table(values: dict[str, object], path: Path) -> WorkflowToml:
     """Convert parsed TOML to a table; raise with the position of a wrong field."""
     try:
-        return convert(values, WorkflowTable)
+        return convert(values, WorkflowToml)
     except ValidationError as error:
         message = str(error).replace("Object", "A table").replace("`$.", "`").replace("$", "the file")
         raise WorkflowError(f"{path}: {message}.", hint=_FORMAT_HINT) from error
 
 
-def _iter_workflow_problems(table: WorkflowTable, *, name: str | None) -> Iterator[str]:
+def _iter_workflow_problems(table: WorkflowToml, *, name: str | None) -> Iterator[str]:
     if table.lamella != 1:
         yield f"lamella is {table.lamella}, and this version reads 1"
     if not _ID_PATTERN.fullmatch(table.name):

@@ -41,7 +41,7 @@ _PARSE_ERRORS = (
 )
 
 
-def read_transcript(fetcher: Fetcher, video: str, *, url: str, languages: Sequence[str]) -> ConvertedText:
+def fetch_video_transcript(fetcher: Fetcher, video: str, *, url: str, languages: Sequence[str]) -> ConvertedText:
     """Return the transcript of a video as paragraphs with times, and its title if known."""
     session = RestrictedSession(fetcher)
     try:

@@ -22,7 +22,7 @@ from lamella.stores.hash_chain import (
     clean_title,
     erased_hashes,
 )
-from lamella.stores.sharing import clear_shared_table
+from lamella.stores.sharing import remove_shared_entries_of
 from lamella.stores.sql_schema import (
     RECORD_COLUMNS,
     Database,
@@ -54,7 +54,8 @@ def write_checkpoint(database: Database, transaction: Transaction, write: Checkp
     """
     conversation, checkpoint = write.conversation, write.checkpoint
     found = transaction.query(
-        "SELECT version, head FROM conversations WHERE id = ? AND erased IS NULL" + database.lock_row, conversation
+        "SELECT version, head FROM conversations WHERE id = ? AND erased IS NULL" + database.row_lock_clause,
+        conversation,
     )
     if not found or found[0][0] != checkpoint.version:
         return False
@@ -76,18 +77,18 @@ def write_checkpoint(database: Database, transaction: Transaction, write: Checkp
 
 
 def load_checkpoints(
-    database: Database, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool
+    database: Database, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool
 ) -> list[Result]:
     """Return the result of ``decode`` for each valid checkpoint, oldest first.
 
     A checkpoint is valid if the event it follows still has the same hash and the conversation has at least that many
-    events. The separate data is loaded only if ``separate_only`` is set.
+    events. The separate data is loaded only if ``with_separate_data`` is set.
     """
     # A subquery per checkpoint, never a join. If PostgreSQL's statistics are older than the conversation, it expects
     # almost no rows, and with a join it scanned all events for each checkpoint (2026-11-18).
     return database.query_map(
         partial(_decode_row, decode),
-        f"SELECT version, data, {'apart' if separate_only else 'NULL'} FROM checkpoints WHERE conversation = ? AND head ="
+        f"SELECT version, data, {'apart' if with_separate_data else 'NULL'} FROM checkpoints WHERE conversation = ? AND head ="
         " (SELECT hash FROM events WHERE events.conversation = checkpoints.conversation AND seq = checkpoints.version)"
         " AND version <= (SELECT version FROM conversations WHERE id = checkpoints.conversation) ORDER BY version",
         conversation_key,
@@ -123,13 +124,13 @@ class AppendChange(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     @property
     def erased_hashes(self) -> tuple[str, ...]:
         """Return the hashes of the contents that its erasure events remove, except those it brings itself."""
-        if self.is_small:
+        if self.fits_fast_path:
             return ()
         erased = erased_hashes(self.batch.records)
         return tuple(sorted(erased.difference(self.batch.contents))) if erased else ()
 
     @property
-    def is_small(self) -> bool:
+    def fits_fast_path(self) -> bool:
         """Return whether it has only a few events and no contents, so that the fast path can write it."""
         records = self.batch.records
         return (
@@ -137,7 +138,7 @@ class AppendChange(Struct, frozen=True, kw_only=True, eq=False, gc=False):
         )
 
     @property
-    def version(self) -> int:
+    def version_after(self) -> int:
         """Return the number of events after the append."""
         return self.expected + len(self.batch.records)
 
@@ -166,7 +167,7 @@ def lock_or_create_conversation(database: Database, transaction: Transaction, ch
         )
     found = transaction.query(
         "SELECT version, head, erased, (SELECT max(version) FROM schema_version) FROM conversations WHERE id = ?"
-        + database.lock_row,
+        + database.row_lock_clause,
         change.conversation,
     )
     if not found:
@@ -189,7 +190,7 @@ def is_already_appended(transaction: Transaction, change: AppendChange, state: L
 
     That happens if an earlier attempt was committed and its answer was lost.
     """
-    if state.version != change.version:
+    if state.version != change.version_after:
         return False
     before = transaction.query(
         "SELECT hash FROM events WHERE conversation = ? AND seq = ?", change.conversation, change.expected
@@ -228,10 +229,10 @@ def append_events(database: Database, transaction: Transaction, *, change: Appen
         _release_contents(transaction, change.conversation, erases)
         _remove_token_counts(transaction, change.conversation)
         remove_checkpoints(transaction, change.conversation)
-        clear_shared_table(transaction, change.conversation)
+        remove_shared_entries_of(transaction, change.conversation)
     hashes = hash_events(state.head, change)
     _insert_events(transaction, change, hashes, with_counts=not erases)
-    transaction.run(_UPDATE_CONVERSATION, *row_end_values(change, hashes[-1]), change.conversation)
+    transaction.run(_UPDATE_CONVERSATION, *conversation_row_values(change, hashes[-1]), change.conversation)
     return hashes[-1]
 
 
@@ -255,7 +256,7 @@ def conversation_row_statement(change: AppendChange, last_hash: str, *, head: st
     The statement changes nothing unless the row is as expected. Its last placeholder is the newest schema version that
     this process knows; the caller adds that value.
     """
-    version, last_hash, title, at = row_end_values(change, last_hash)
+    version, last_hash, title, at = conversation_row_values(change, last_hash)
     if change.expected:
         parameters = (change.conversation, change.expected, head)
         return _UPDATE_CONVERSATION + _UNCHANGED_CONDITION, (version, last_hash, title, at, *parameters, *parameters)
@@ -283,10 +284,10 @@ _UNCHANGED_CONDITION = (
 )
 
 
-def row_end_values(change: AppendChange, head: str) -> tuple[int, str, str | None, str]:
+def conversation_row_values(change: AppendChange, head: str) -> tuple[int, str, str | None, str]:
     """Return version, hash of the last event, title and time for a conversation's row after a change."""
     title = None if change.title is None else clean_title(change.title)
-    return change.version, head, title, change.batch.records[-1].at
+    return change.version_after, head, title, change.batch.records[-1].at
 
 
 def _insert_events(transaction: Transaction, change: AppendChange, hashes: Sequence[str], *, with_counts: bool) -> None:

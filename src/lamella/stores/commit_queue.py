@@ -2,7 +2,7 @@
 
 ``CommitQueue`` makes the writes of all waiting threads in the thread of one of them. ``AppendQueue`` appends to a
 database server (PostgreSQL) with one auto-committed statement, because the round trip is most of the cost there and a
-transaction needs four. ``append_together`` appends several changes in one transaction of an embedded database
+transaction needs four. ``try_append_all`` appends several changes in one transaction of an embedded database
 (SQLite), because each statement releases the interpreter lock and then competes with all other threads to get it back.
 """
 
@@ -24,7 +24,7 @@ from lamella.stores.append import (
     AppendChange,
     build_event_rows,
     conversation_row_statement,
-    row_end_values,
+    conversation_row_values,
 )
 from lamella.stores.sql_schema import Database, Row, Transaction, placeholders
 
@@ -70,7 +70,7 @@ class CommitQueue:
         # Whether the last batch had several writes.
         self._had_several_writers = False
 
-    def submit(self, work: object) -> Any:  # noqa: ANN401 - the caller knows the type of its result
+    def submit_and_wait(self, work: object) -> Any:  # noqa: ANN401 - the caller knows the type of its result
         """Queue a write, wait until it is done, and return its result or raise its error."""
         own = PendingWrite(work, time.monotonic())
         try:
@@ -161,7 +161,7 @@ class PositionedChange(Struct, frozen=True, kw_only=True, eq=False, gc=False):
     hashes: Sequence[str]
 
     @property
-    def is_shared(self) -> bool:
+    def can_share_statement(self) -> bool:
         """Return whether it may share a statement with others: small, and for an existing conversation.
 
         A new conversation may have to wait for another writer that creates one of the same name.
@@ -186,7 +186,11 @@ class AppendQueue:
 
     def append(self, positioned: PositionedChange) -> bool:
         """Append a change and return whether it was written."""
-        return bool(self._queue.submit(positioned)) if positioned.is_shared else self._append_alone(positioned)
+        return (
+            bool(self._queue.submit_and_wait(positioned))
+            if positioned.can_share_statement
+            else self._append_alone(positioned)
+        )
 
     def _append_pending(self, writes: Sequence[PendingWrite]) -> None:
         """Write all waiting changes and set the result of each."""
@@ -218,8 +222,8 @@ class AppendQueue:
         moving, values = conversation_row_statement(change, positioned.hashes[-1], head=positioned.head)
         rows = build_event_rows(change, positioned.hashes, with_counts=True)
         flat = [value for row in rows for value in row]
-        conversations = (change.conversation,) if positioned.is_shared else ()
-        sql = _append_statement(moving, len(rows), shared=positioned.is_shared)
+        conversations = (change.conversation,) if positioned.can_share_statement else ()
+        sql = _append_statement(moving, len(rows), shared=positioned.can_share_statement)
         return database.run(sql, *values, database.compute_deadline(), self._schema, *conversations, *flat) > 0
 
 
@@ -229,7 +233,7 @@ def _append_many(database: Database, changes: Sequence[PositionedChange], *, sch
     All values are passed as two JSON texts. So the statement is always the same, and the driver has few values to
     convert.
     """
-    ends = [(one, row_end_values(one.change, one.hashes[-1])) for one in changes]
+    ends = [(one, conversation_row_values(one.change, one.hashes[-1])) for one in changes]
     statements = [
         {"id": one.change.conversation, "expected": one.change.expected, "head": one.head}
         | dict(zip(_ROW_END_NAMES, end, strict=True))
@@ -296,10 +300,10 @@ class BatchedAppend(Struct, frozen=True, eq=False):
 
     def __call__(self, transaction: Transaction) -> bool:
         """Append it alone and return whether that worked; False means that nothing was changed."""
-        return append_together(transaction, (self,))
+        return try_append_all(transaction, (self,))
 
 
-def append_together(transaction: Transaction, appends: Sequence[BatchedAppend]) -> bool:
+def try_append_all(transaction: Transaction, appends: Sequence[BatchedAppend]) -> bool:
     """Append all changes and return whether that worked.
 
     After False, some may have been written, so the caller must roll the transaction back.

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from threading import RLock
 
 from lamella.core.log.events.kinds import EventBatch, EventRecord
-from lamella.core.text.content import Contents, encode_text, hash_bytes, stored_contents
+from lamella.core.text.content import Contents, encode_text, hash_bytes, unencoded_contents
 from lamella.core.values import replace
 from lamella.errors import ConflictError
-from lamella.ports import Checkpoint, ConversationSummary, StoreProblem, StoreStats
+from lamella.ports import Checkpoint, ConversationListItem, StoreProblem, StoreStats
 from lamella.stores.hash_chain import (
     EMPTY_HASH,
     chain_hashes,
@@ -105,7 +105,7 @@ class InMemoryStore:
         conversation.hashes += hashes
         conversation.records += batch.records
         conversation.content_hashes |= set(batch.contents)
-        for name, content in stored_contents(batch.contents).items():
+        for name, content in unencoded_contents(batch.contents).items():
             self._stored_contents.setdefault(name, content)
         self._stored[conversation_key] = conversation
         if erased := erased_hashes(batch.records).difference(batch.contents):
@@ -113,7 +113,7 @@ class InMemoryStore:
             # All counts go, because it is unknown which of them came from erased contents.
             conversation.records = [replace(record, counts=b"") for record in conversation.records]
             conversation.checkpoints = {}
-            self.shared_table.clear(conversation_key)
+            self.shared_table.remove_entries_of(conversation_key)
             self._remove_unused_contents(erased)
         return len(conversation.records)
 
@@ -143,14 +143,14 @@ class InMemoryStore:
             return True
 
     def read_checkpoints(
-        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
     ) -> Sequence[Result]:
         """Return the result of ``decode`` for each checkpoint, oldest first."""
         check_name(conversation_key)
         with self._lock:
             kept = self._stored.get(conversation_key)
             found = tuple(kept.checkpoints.values()) if kept else ()
-        return [decode(one if separate_only else replace(one, separate_data=b"")) for one in found]
+        return [decode(one if with_separate_data else replace(one, separate_data=b"")) for one in found]
 
     def read_contents(self, conversation_key: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the contents of this conversation by hash; others are left out."""
@@ -160,18 +160,18 @@ class InMemoryStore:
             readable = kept.content_hashes if kept else set[str]()
             return {name: self._contents[name] for name in dict.fromkeys(hashes) if name in readable}
 
-    def list_conversations(self) -> Sequence[ConversationSummary]:
+    def list_conversations(self) -> Sequence[ConversationListItem]:
         """Return every conversation, the last changed first; erased ones as tombstones."""
         with self._lock:
             # Sorted by UTF-8 bytes first, as SQL stores order keys, so that equal times give the same order.
             listed = [_to_summary(key, self._stored[key]) for key in sorted(self._stored, key=encode_text)]
         return sorted(listed, key=lambda one: one.updated, reverse=True)
 
-    def find_conversation(self, name: str) -> ConversationSummary | None:
+    def find_conversation(self, name_or_key: str) -> ConversationListItem | None:
         """Return the conversation of that name, or else of that key; None if there is none or it was erased."""
-        check_name(name)
+        check_name(name_or_key)
         with self._lock:
-            key = self._key_of_name(name) or name
+            key = self._key_of_name(name_or_key) or name_or_key
             kept = self._stored.get(key)
             return None if kept is None or kept.erased is not None else _to_summary(key, kept)
 
@@ -187,7 +187,7 @@ class InMemoryStore:
                     name=kept.name, created=kept.created, updated=at, erased=at
                 )
                 self._remove_unused_contents(kept.content_hashes)
-                self.shared_table.clear(conversation_key)
+                self.shared_table.remove_entries_of(conversation_key)
 
     def erase_contents(self, conversation_key: str, hashes: Sequence[str], batch: EventBatch, *, expected: int) -> int:
         """Remove contents, with an erasure event that lists them all."""
@@ -233,7 +233,7 @@ class InMemoryStore:
                 conversation=conversation_key, location="conversation", description="was not erased from this store"
             )
 
-    def repair(self, conversation_key: str, get_title: Callable[[Sequence[EventRecord]], str]) -> None:
+    def rebuild_list_row(self, conversation_key: str, get_title: Callable[[Sequence[EventRecord]], str]) -> None:
         """Rebuild a conversation's title and times from its events."""
         with self._lock:
             kept = self._stored.get(conversation_key)
@@ -257,13 +257,13 @@ class InMemoryStore:
         """Do nothing: there are no connections to close."""
 
 
-def _to_summary(key: str, conversation: _StoredConversation) -> ConversationSummary:
-    return ConversationSummary(
+def _to_summary(key: str, conversation: _StoredConversation) -> ConversationListItem:
+    return ConversationListItem(
         conversation=key,
         name=conversation.name,
         title=conversation.title,
         created=conversation.created,
         updated=conversation.updated,
-        version=len(conversation.records),
-        erased=conversation.erased,
+        event_count=len(conversation.records),
+        erased_at=conversation.erased,
     )

@@ -243,7 +243,7 @@ class PostgresDatabase:
     """A PostgreSQL database with a pool of connections; lost connections are replaced."""
 
     dialect = "postgresql"
-    lock_row = " FOR UPDATE"
+    row_lock_clause = " FOR UPDATE"
     has_multi_table_statements = True
 
     def __init__(self, conninfo: str, *, schema: str, name: str, timeout: float) -> None:
@@ -313,13 +313,13 @@ class PostgresDatabase:
             lambda connection: _PostgresTransaction(connection).query_map(convert, sql, *values)
         )
 
-    def read(self, work: Callable[[Transaction], Result]) -> Result:
+    def run_read_transaction(self, work: Callable[[Transaction], Result]) -> Result:
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
         return self._with_reconnect(
             lambda connection: _run_transaction(connection, begin, work), idle_timeout=_LONG_TIMEOUT
         )
 
-    def write(self, work: Callable[[Transaction], Result]) -> Result:
+    def run_write_transaction(self, work: Callable[[Transaction], Result]) -> Result:
         return self._with_reconnect(lambda connection: _run_transaction(connection, _BEGIN_WRITE, work))
 
     def migrate(self, work: Callable[[Transaction], Result]) -> Result:
@@ -404,7 +404,7 @@ class PostgresDatabase:
         """
         transaction.run("LOCK TABLE holdings, contents IN SHARE ROW EXCLUSIVE MODE")
 
-    def purge(self) -> None:
+    def purge_erased_data(self) -> None:
         """Free the space of deleted rows, so that the server reuses it.
 
         The space is not returned to the operating system: for that, VACUUM would wait for all other transactions and

@@ -4,7 +4,7 @@
 is the conversation that Ana calls ``garden``. So ownership needs no table of its own, copies and archives keep it, and
 the operator of the store sees it in every list.
 
-``open_reservations`` returns locks by which only one process at a time answers in a conversation. ``SqlSharedTable``
+``open_conversation_locks`` returns locks by which only one process at a time answers in a conversation. ``SqlSharedTable``
 has short texts by name that one process stores for another for a limited time.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from lamella.core.log.events.kinds import EventBatch, EventRecord
 from lamella.core.values import replace
 from lamella.errors import InvalidOperationError
-from lamella.ports import Checkpoint, ConversationSummary, Store, StoreProblem, StoreStats
+from lamella.ports import Checkpoint, ConversationListItem, Store, StoreProblem, StoreStats
 from lamella.stores.sql_schema import Database, Result, Transaction, placeholders, split_into_chunks
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ class OwnedStore:
         return self._store.save_checkpoint(conversation_key, checkpoint, replaced_versions=replaced_versions)
 
     def read_checkpoints(
-        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
     ) -> Sequence[Result]:
         return (
-            self._store.read_checkpoints(conversation_key, decode, separate_only=separate_only)
+            self._store.read_checkpoints(conversation_key, decode, with_separate_data=with_separate_data)
             if self._is_own_key(conversation_key)
             else ()
         )
@@ -70,17 +70,17 @@ class OwnedStore:
     def read_contents(self, conversation_key: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         return self._store.read_contents(conversation_key, hashes) if self._is_own_key(conversation_key) else {}
 
-    def list_conversations(self) -> Sequence[ConversationSummary]:
+    def list_conversations(self) -> Sequence[ConversationListItem]:
         """Return the conversations of this owner, including tombstones, by the names that the owner uses."""
-        return [own for one in self._store.list_conversations() if (own := self.find_own(one)) is not None]
+        return [own for one in self._store.list_conversations() if (own := self.to_owner_view(one)) is not None]
 
-    def find_conversation(self, name: str) -> ConversationSummary | None:
+    def find_conversation(self, name: str) -> ConversationListItem | None:
         named = self._store.find_conversation(self._name_prefix + name)
         # The store falls back to keys, so the name is compared: another conversation may have it as its key.
         if named is not None and named.name == self._name_prefix + name:
-            return self.find_own(named)
+            return self.to_owner_view(named)
         keyed = self._store.find_conversation(name)
-        return self.find_own(keyed) if keyed is not None and keyed.conversation == name else None
+        return self.to_owner_view(keyed) if keyed is not None and keyed.conversation == name else None
 
     def erase_conversation(self, conversation_key: str, *, at: str) -> None:
         self._check_own_key(conversation_key)
@@ -92,26 +92,26 @@ class OwnedStore:
 
     def verify(self, conversation_key: str | None = None) -> Iterator[StoreProblem]:
         """Yield the problems of one conversation of this owner, or of all."""
-        keys = [one.conversation for one in self.list_conversations() if one.erased is None]
+        keys = [one.conversation for one in self.list_conversations() if one.erased_at is None]
         for key in keys if conversation_key is None else [one for one in keys if one == conversation_key]:
             yield from self._store.verify(key)
 
     def verify_erased(self, conversation_key: str) -> Iterator[StoreProblem]:
         return self._store.verify_erased(conversation_key) if self._is_own_key(conversation_key) else iter(())
 
-    def repair(self, conversation_key: str, get_title: Callable[[Sequence[EventRecord]], str]) -> None:
+    def rebuild_list_row(self, conversation_key: str, get_title: Callable[[Sequence[EventRecord]], str]) -> None:
         self._check_own_key(conversation_key)
-        self._store.repair(conversation_key, get_title)
+        self._store.rebuild_list_row(conversation_key, get_title)
 
     def stats(self) -> StoreStats:
         """Return the totals of this owner; contents are reported as 0, because owners may share them."""
         listed = self.list_conversations()
-        alive = [one for one in listed if one.erased is None]
+        alive = [one for one in listed if one.erased_at is None]
         return StoreStats(
             schema=self._store.stats().schema,
             conversations=len(alive),
             erased=len(listed) - len(alive),
-            events=sum(one.version for one in alive),
+            events=sum(one.event_count for one in alive),
             contents=0,
             content_bytes=0,
         )
@@ -119,7 +119,7 @@ class OwnedStore:
     def close(self) -> None:
         """Do nothing: the store is shared, and the code that opened it closes it."""
 
-    def find_own(self, summary: ConversationSummary) -> ConversationSummary | None:
+    def to_owner_view(self, summary: ConversationListItem) -> ConversationListItem | None:
         """Return a conversation with the name that its owner uses, or None if it belongs to another owner."""
         if not summary.name.startswith(self._name_prefix):
             return None
@@ -135,9 +135,9 @@ class OwnedStore:
             # A key that no conversation has is allowed, so that one can be created. It is not remembered,
             # because another owner may create it first.
             return not any(one.conversation == conversation_key for one in self._conversations_of_others(found))
-        return self.find_own(found) is not None
+        return self.to_owner_view(found) is not None
 
-    def _conversations_of_others(self, found: ConversationSummary | None) -> Sequence[ConversationSummary]:
+    def _conversations_of_others(self, found: ConversationListItem | None) -> Sequence[ConversationListItem]:
         """Return the conversations of other owners if ``found`` has the wanted key as its name; usually nothing.
 
         The lookup by name then hides a conversation with that key, so the whole list is needed.
@@ -221,7 +221,7 @@ class PostgresReservations:
         return bool(row and row[0])
 
 
-def open_reservations(url: str) -> NoReservations | PostgresReservations:
+def open_conversation_locks(url: str) -> NoReservations | PostgresReservations:
     """Return the reservations for the processes that share the store at a URL."""
     if not url.startswith("postgres"):
         return NoReservations()
@@ -254,7 +254,7 @@ class SqlSharedTable:
                 *(name, conversation_key, text, _to_sortable_time(expires_at)),
             )
 
-        self._get_database().write(put)
+        self._get_database().run_write_transaction(put)
 
     def get_many(self, *names: str, at: datetime) -> Mapping[str, str]:
         """Return the texts of those names that exist and have not expired."""
@@ -265,7 +265,9 @@ class SqlSharedTable:
         return found
 
     def remove(self, name: str) -> None:
-        self._get_database().write(lambda transaction: transaction.run("DELETE FROM shelf WHERE name = ?", name))
+        self._get_database().run_write_transaction(
+            lambda transaction: transaction.run("DELETE FROM shelf WHERE name = ?", name)
+        )
 
 
 class InMemorySharedTable:
@@ -292,13 +294,13 @@ class InMemorySharedTable:
         with self._lock:
             self._entries.pop(name, None)
 
-    def clear(self, conversation_key: str) -> None:
+    def remove_entries_of(self, conversation_key: str) -> None:
         """Delete all entries about a conversation in which something is erased."""
         with self._lock:
             self._entries = {one: line for one, line in self._entries.items() if line[0] != conversation_key}
 
 
-def clear_shared_table(transaction: Transaction, conversation_key: str) -> None:
+def remove_shared_entries_of(transaction: Transaction, conversation_key: str) -> None:
     """Delete all entries about a conversation in which something is erased."""
     transaction.run("DELETE FROM shelf WHERE conversation = ?", conversation_key)
 

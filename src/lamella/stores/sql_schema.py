@@ -14,7 +14,7 @@ from lamella.core.log.events.kinds import EventKind, EventRecord
 from lamella.core.text.content import hash_bytes
 from lamella.errors import SettingError, StoreCorruptedError, StoreVersionError
 from lamella.hints import Hints
-from lamella.ports import ConversationSummary, StoreProblem
+from lamella.ports import ConversationListItem, StoreProblem
 
 Result = TypeVar("Result")
 Row = tuple[Any, ...]
@@ -46,7 +46,7 @@ class Database(Protocol):
         ...
 
     @property
-    def lock_row(self) -> str:
+    def row_lock_clause(self) -> str:
         """Return the end of a SELECT that locks the row until the transaction ends; empty if not needed."""
         ...
 
@@ -80,11 +80,11 @@ class Database(Protocol):
         """
         ...
 
-    def read(self, work: Callable[[Transaction], Result]) -> Result:
+    def run_read_transaction(self, work: Callable[[Transaction], Result]) -> Result:
         """Run ``work`` in a read transaction, which sees one consistent state."""
         ...
 
-    def write(self, work: Callable[[Transaction], Result]) -> Result:
+    def run_write_transaction(self, work: Callable[[Transaction], Result]) -> Result:
         """Run ``work`` in a transaction and commit it; it is durable when this returns.
 
         ``work`` may run again if the connection was lost.
@@ -103,7 +103,7 @@ class Database(Protocol):
         """Keep other transactions from using contents until this one ends, and record that it erases."""
         ...
 
-    def purge(self) -> None:
+    def purge_erased_data(self) -> None:
         """Remove the bytes of erased data from the places where they may remain after a DELETE."""
         ...
 
@@ -141,16 +141,18 @@ def load_migrations(dialect: str) -> tuple[str, ...]:
     return tuple(script for name, script in scripts if name.endswith(".sql"))
 
 
-def migrate(database: Database, migrations: Sequence[str], *, name: str) -> int:
+def migrate(database: Database, migrations: Sequence[str], *, database_name: str) -> int:
     """Migrate a database to the newest schema version and return that version; all migrations apply or none."""
     newest = len(migrations)
     # The version is read without a lock first, since most stores need no migration.
-    version = database.read(lambda transaction: _read_version(database, transaction, name=name))
-    check_version(version, newest, name=name)
+    version = database.run_read_transaction(
+        lambda transaction: _read_version(database, transaction, name=database_name)
+    )
+    check_version(version, newest, name=database_name)
     if version == newest:
         return newest
     return database.migrate(
-        lambda transaction: _apply_migrations(database, transaction, migrations=migrations, name=name)
+        lambda transaction: _apply_migrations(database, transaction, migrations=migrations, name=database_name)
     )
 
 
@@ -236,20 +238,20 @@ def record_from_row(conversation_key: str, row: Row) -> EventRecord:
         ) from error
 
 
-def summary_from_row(row: Row) -> ConversationSummary:
+def summary_from_row(row: Row) -> ConversationListItem:
     """Return the summary of a conversation in a row.
 
     A value of a wrong type is left out, so that the list can still be read; ``verify`` reports it.
     """
     key, name, title, created, updated, version, erased = row
-    return ConversationSummary(
+    return ConversationListItem(
         conversation=_require_text(key),
         name=name if is_valid_key(name) else _require_text(key),
         title=_require_text(title),
         created=_require_text(created),
         updated=_require_text(updated),
-        version=version if isinstance(version, int) else 0,
-        erased=None if erased is None else _require_text(erased),
+        event_count=version if isinstance(version, int) else 0,
+        erased_at=None if erased is None else _require_text(erased),
     )
 
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from lamella.core.log.events.kinds import EventBatch, EventRecord
 from lamella.errors import ConflictError, InvalidOperationError, StoreCorruptedError, StoreUnavailableError
-from lamella.ports import Checkpoint, ConversationSummary, StoreProblem, StoreStats
+from lamella.ports import Checkpoint, ConversationListItem, StoreProblem, StoreStats
 from lamella.stores.append import (
     AppendChange,
     CheckpointWrite,
@@ -27,7 +27,7 @@ from lamella.stores.append import (
 )
 from lamella.stores.commit_queue import AppendQueue, BatchedAppend, PositionedChange
 from lamella.stores.hash_chain import EMPTY_HASH, check_batch, check_erasure_listed, check_name, check_not_erased
-from lamella.stores.sharing import SqlSharedTable, clear_shared_table
+from lamella.stores.sharing import SqlSharedTable, remove_shared_entries_of
 from lamella.stores.sql_schema import (
     RECORD_COLUMNS,
     SUMMARY_COLUMNS,
@@ -62,7 +62,7 @@ def delete_conversation(database: Database, transaction: Transaction, conversati
         *(conversation_key, EMPTY_HASH, at, at),
     )
     # The same lock order as in an append, first the conversation, then the contents. Another order could deadlock.
-    transaction.query("SELECT id FROM conversations WHERE id = ?" + database.lock_row, conversation_key)
+    transaction.query("SELECT id FROM conversations WHERE id = ?" + database.row_lock_clause, conversation_key)
     database.prepare_erase(transaction)
     transaction.run(
         "DELETE FROM contents WHERE hash IN (SELECT hash FROM holdings WHERE conversation = ?) AND NOT EXISTS"
@@ -72,7 +72,7 @@ def delete_conversation(database: Database, transaction: Transaction, conversati
     transaction.run("DELETE FROM holdings WHERE conversation = ?", conversation_key)
     transaction.run("DELETE FROM events WHERE conversation = ?", conversation_key)
     remove_checkpoints(transaction, conversation_key)
-    clear_shared_table(transaction, conversation_key)
+    remove_shared_entries_of(transaction, conversation_key)
     transaction.run(
         "UPDATE conversations SET version = 0, head = ?, title = '', updated = ?, erased = ?"
         " WHERE id = ? AND erased IS NULL",
@@ -96,7 +96,7 @@ class SqlStore:
         # For each conversation that this process wrote or read lately: its number of events and the hash of the last.
         self._known_heads: OrderedDict[str, tuple[int, str]] = OrderedDict()
         scripts = load_migrations(database.dialect) if migrations is None else migrations
-        self._schema = migrate(database, scripts, name=name)
+        self._schema = migrate(database, scripts, database_name=name)
         self._append_queue = AppendQueue(database, schema=self._schema)
         self.shared_table = SqlSharedTable(self._get_database)
 
@@ -127,12 +127,14 @@ class SqlStore:
         """Write a change, by the fast path if possible, and return the new number of events."""
         check_batch(change.conversation, change.batch)
         database = self._get_database()
-        plain, version = change.is_small, change.version
+        plain, version = change.fits_fast_path, change.version_after
         try:
             if not (plain and self._try_fast_append(change)):
-                version = database.write(lambda transaction: self._append_in_transaction(transaction, change))
+                version = database.run_write_transaction(
+                    lambda transaction: self._append_in_transaction(transaction, change)
+                )
             if not plain and change.erased_hashes:
-                database.purge()
+                database.purge_erased_data()
         except StoreUnavailableError:
             # It is unknown whether the change was committed. The remembered hash stays, so that a repetition finds out.
             raise
@@ -165,7 +167,7 @@ class SqlStore:
         placed = PositionedChange(change=change, head=written, hashes=hashes)
         if self._database.has_multi_table_statements:
             return self._append_queue.append(placed)
-        return self._database.write(BatchedAppend(placed, self._schema))
+        return self._database.run_write_transaction(BatchedAppend(placed, self._schema))
 
     def _append_in_transaction(self, transaction: Transaction, change: AppendChange) -> int:
         """Write a change in a transaction, step by step, and return the new number of events.
@@ -178,7 +180,7 @@ class SqlStore:
             head = append_after_head(transaction, change, head=written, schema=self._schema)
             if head is not None:
                 self._unconfirmed_heads[change.conversation] = head
-                return change.version
+                return change.version_after
         state = lock_or_create_conversation(self._database, transaction, change)
         check_version(state.schema, self._schema, name=self._name)
         check_not_erased(change.name or change.conversation, state.erased)
@@ -191,7 +193,7 @@ class SqlStore:
         ):
             name = change.name or change.conversation
             raise ConflictError(conversation_key=name, expected=change.expected, found=state.version)
-        return change.version
+        return change.version_after
 
     def load(self, conversation_key: str, *, after: int = 0) -> Sequence[EventRecord]:
         """Return the events after a number of events; raises ``StoreCorruptedError`` if some are missing."""
@@ -211,26 +213,26 @@ class SqlStore:
         kept = CheckpointWrite(
             conversation=conversation_key, checkpoint=checkpoint, replaced_versions=tuple(replaced_versions)
         )
-        return database.write(lambda transaction: write_checkpoint(database, transaction, kept))
+        return database.run_write_transaction(lambda transaction: write_checkpoint(database, transaction, kept))
 
     def read_checkpoints(
-        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
     ) -> Sequence[Result]:
         """Return the result of ``decode`` for each checkpoint, oldest first, whose events are still the same."""
         check_name(conversation_key)
-        return load_checkpoints(self._get_database(), conversation_key, decode, separate_only=separate_only)
+        return load_checkpoints(self._get_database(), conversation_key, decode, with_separate_data=with_separate_data)
 
     def read_contents(self, conversation_key: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         """Return the contents of this conversation by hash, each checked against its hash."""
         check_name(conversation_key)
         return _read_contents(self._get_database(), conversation_key, list(dict.fromkeys(hashes)))
 
-    def list_conversations(self) -> Sequence[ConversationSummary]:
+    def list_conversations(self) -> Sequence[ConversationListItem]:
         """Return every conversation, the last changed first; erased ones as tombstones."""
         rows = self._get_database().query(f"SELECT {SUMMARY_COLUMNS} FROM conversations ORDER BY updated DESC, id")
         return [summary_from_row(row) for row in rows if is_valid_key(row[0])]
 
-    def find_conversation(self, name: str) -> ConversationSummary | None:
+    def find_conversation(self, name: str) -> ConversationListItem | None:
         """Return the conversation of that name, or else of that key; None if there is none or it was erased."""
         check_name(name)
         # ``erased IS NULL`` is repeated on purpose. Factored out, SQLite does not see that the partial index on names
@@ -249,10 +251,12 @@ class SqlStore:
         """
         check_name(conversation_key)
         database = self._get_database()
-        database.write(lambda transaction: delete_conversation(database, transaction, conversation_key, at=at))
+        database.run_write_transaction(
+            lambda transaction: delete_conversation(database, transaction, conversation_key, at=at)
+        )
         self._unconfirmed_heads.pop(conversation_key, None)
         self._known_heads.pop(conversation_key, None)
-        database.purge()
+        database.purge_erased_data()
 
     def verify(self, conversation_key: str | None = None) -> Iterator[StoreProblem]:
         """Recompute every hash, one conversation at a time, and yield each problem.
@@ -263,32 +267,34 @@ class SqlStore:
         try:
             if conversation_key is None:
                 yield from database.check_files()
-                names = database.read(
+                names = database.run_read_transaction(
                     lambda transaction: [key for (key,) in transaction.query(_SELECT_KEYS) if is_valid_key(key)]
                 )
-                yield from database.read(verify_orphaned_rows)
+                yield from database.run_read_transaction(verify_orphaned_rows)
             else:
                 names = [conversation_key]
             for name in names:
-                yield from database.read(partial(verify_conversation, conversation_key=name))
+                yield from database.run_read_transaction(partial(verify_conversation, conversation_key=name))
         except StoreCorruptedError as error:
             yield StoreProblem(conversation=None, location="database", description=error.message)
 
     def verify_erased(self, conversation_key: str) -> Iterator[StoreProblem]:
         """Yield what is left of an erased conversation, in the tables or where deleted bytes may remain."""
         database = self._get_database()
-        yield from database.read(lambda transaction: verify_tombstone(transaction, conversation_key))
+        yield from database.run_read_transaction(lambda transaction: verify_tombstone(transaction, conversation_key))
         yield from database.find_unpurged_data()
 
-    def repair(self, conversation_key: str, get_title: Callable[[Sequence[EventRecord]], str]) -> None:
+    def rebuild_list_row(self, conversation_key: str, get_title: Callable[[Sequence[EventRecord]], str]) -> None:
         """Rebuild a conversation's row from its events; raises ``StoreCorruptedError`` if these are damaged."""
         check_name(conversation_key)
         database = self._get_database()
-        database.write(lambda transaction: rebuild_row(database, transaction, conversation_key, get_title=get_title))
+        database.run_write_transaction(
+            lambda transaction: rebuild_row(database, transaction, conversation_key, get_title=get_title)
+        )
 
     def stats(self) -> StoreStats:
         # A read transaction, because it has the long timeout: adding up the sizes of all contents may be slow.
-        rows = self._get_database().read(lambda transaction: transaction.query(_SELECT_STATS))
+        rows = self._get_database().run_read_transaction(lambda transaction: transaction.query(_SELECT_STATS))
         schema, conversations, erased, events, contents, content_bytes = (int(number) for number in rows[0])
         return StoreStats(
             schema=schema,

@@ -15,7 +15,7 @@ from threading import RLock
 from lamella.errors import InvalidOperationError, LamellaError, StoreCorruptedError, StoreUnavailableError
 from lamella.hints import Hint, Hints
 from lamella.ports import StoreProblem
-from lamella.stores.commit_queue import BatchedAppend, CommitQueue, PendingWrite, append_together
+from lamella.stores.commit_queue import BatchedAppend, CommitQueue, PendingWrite, try_append_all
 from lamella.stores.sql_schema import Result, Row, Transaction
 
 IN_MEMORY_PATH = ":memory:"
@@ -46,7 +46,7 @@ class SqliteDatabase:
 
     dialect = "sqlite"
     # A write transaction is the only one, so no row needs a lock of its own.
-    lock_row = ""
+    row_lock_clause = ""
     has_multi_table_statements = False
 
     def __init__(self, path: str, *, timeout: float) -> None:
@@ -89,7 +89,7 @@ class SqliteDatabase:
                 time.sleep(_RETRY_SECONDS)
 
     def run(self, sql: str, *values: object) -> int:
-        return self.write(lambda transaction: transaction.run(sql, *values))
+        return self.run_write_transaction(lambda transaction: transaction.run(sql, *values))
 
     def compute_deadline(self) -> float:
         return time.time() + self._timeout
@@ -118,11 +118,11 @@ class SqliteDatabase:
             self._reader = reader
         return self._reader
 
-    def read(self, work: Callable[[Transaction], Result]) -> Result:
+    def run_read_transaction(self, work: Callable[[Transaction], Result]) -> Result:
         return self._transact("BEGIN", work)
 
-    def write(self, work: Callable[[Transaction], Result]) -> Result:
-        result: Result = self._queue.submit(work)
+    def run_write_transaction(self, work: Callable[[Transaction], Result]) -> Result:
+        result: Result = self._queue.submit_and_wait(work)
         return result
 
     def _write_pending(self, writes: Sequence[PendingWrite]) -> None:
@@ -227,7 +227,7 @@ class SqliteDatabase:
         """Return the number of erasures since the last purge."""
         return int(self._fetch_rows("PRAGMA user_version")[0][0])
 
-    def purge(self) -> None:
+    def purge_erased_data(self) -> None:
         """Rewrite the file and truncate the write-ahead log, so that no bytes of erased data remain.
 
         Overwriting deleted rows is not enough: when SQLite splits a page, copies of rows remain in its free space.
@@ -352,7 +352,7 @@ class _SqliteTransaction:
 def _write_batch(writes: Sequence[PendingWrite], transaction: Transaction) -> None:
     """Make all writes in one transaction, the appends with shared statements; any error affects all of them."""
     appends = [one for one in writes if isinstance(one.work, BatchedAppend)]
-    if not append_together(transaction, [one.work for one in appends]):
+    if not try_append_all(transaction, [one.work for one in appends]):
         raise _BatchConflict
     for one in writes:
         one.result = isinstance(one.work, BatchedAppend) or one.work(transaction)

@@ -285,7 +285,8 @@ def rebuild_row(
     called = _remove_wrong_key_rows(transaction, conversation_key, walked.head)
     _insert_row(transaction, conversation_key, walked.records[0].at)
     found = transaction.query(
-        "SELECT name, version, head, erased FROM conversations WHERE id = ?" + database.lock_row, conversation_key
+        "SELECT name, version, head, erased FROM conversations WHERE id = ?" + database.row_lock_clause,
+        conversation_key,
     )
     name, version, head, erased = found[0]
     if (erased is not None and version == 0) or not _is_log_complete(walked, version=version, head=head):

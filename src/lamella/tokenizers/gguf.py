@@ -182,7 +182,7 @@ def make_special_token_escaper(special_tokens: Sequence[str]) -> Callable[[str],
     return lambda text: found.sub(lambda match: match[0] + _ZERO_WIDTH_SPACE, text)
 
 
-def get_special_token_escaper(path: Path | None) -> Callable[[str], str]:
+def load_special_token_escaper(path: Path | None) -> Callable[[str], str]:
     """Return the escape function for a weights file. It changes nothing if there is no such file."""
     try:
         found = path.stat() if path is not None else None

@@ -48,7 +48,9 @@ SMOLLM2 = WeightsPackage(
 )
 
 
-def get_weights_path(model: str, *, hash_record: Path | None = None, weights_package: WeightsPackage = SMOLLM2) -> Path:
+def get_verified_weights_path(
+    model: str, *, verified_weights_file: Path | None = None, weights_package: WeightsPackage = SMOLLM2
+) -> Path:
     """Return the verified weights file of ``local`` or ``gguf:PATH``.
 
     ``hash_record`` is a file that remembers which weights had the right hash, so that they are not hashed again.
@@ -60,7 +62,7 @@ def get_weights_path(model: str, *, hash_record: Path | None = None, weights_pac
     if model != LOCAL_MODEL_NAME:
         raise ModelNotFoundError(f"There is no local model {model}.", hint="Use local, or gguf:PATH for a GGUF file.")
     path = _packaged_weights_path(weights_package)
-    _verify_packaged_weights(path, weights_package, hash_record)
+    _verify_packaged_weights(path, weights_package, verified_weights_file)
     return path
 
 

@@ -27,13 +27,13 @@ from lamella.conversation.note_index import NoteIndex
 from lamella.conversation.tool_executor import NOTHING_FOUND
 from lamella.core.artifacts.model import UnresolvedAttachment
 from lamella.core.prompt.layers.model import MAX_FACT_CHARS
-from lamella.core.text.content import normalise
+from lamella.core.text.content import normalize_line_ends
 from lamella.errors import SettingError, SourceNotFoundError, SourceUnreadableError
-from lamella.ports import AllowWrite, Fact, FactKind, NoteChange, NoteHit, UserMemory
-from lamella.retrieval.dates import DaySpan, parse_day_range
+from lamella.ports import AllowWrite, Fact, FactKind, FileChange, NoteHit, UserMemory
+from lamella.retrieval.dates import DaySpan, extract_day_range
 from lamella.sources.inventory import is_note
 from lamella.sources.markdown import find_section_range, parse_note
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 from lamella.sources.readers import OpenConversions
 from lamella.sources.vault import Vault
 from lamella.tools.schema import Arguments, ToolParameter, make_tool, require_consent
@@ -68,7 +68,7 @@ def parse_days(words: str, today: date) -> DaySpan:
     """Return the days that the words describe; raises ``ValueError`` if they describe none."""
     # The parser accepts a month, year, weekday or date only after a word such as "in", so that is tried, too.
     for phrase in (words, f"in {words}"):
-        span, _ = parse_day_range(phrase, today=today)
+        span, _ = extract_day_range(phrase, today=today)
         if span is not None:
             return span
     raise ValueError(
@@ -151,7 +151,7 @@ def compose_search_query(arguments: Arguments, now: datetime) -> str:
     parts: list[str] = []
     if when := str(arguments.get("when", "")).strip():
         words = f"in {when}"
-        parts.append(when if parse_day_range(when, today=now.date())[0] is not None else words)
+        parts.append(when if extract_day_range(when, today=now.date())[0] is not None else words)
         # Called for its ``ValueError`` only: the index would treat an unknown time as words to search for.
         parse_days(when, now.date())
     if folder := str(arguments.get("folder", "")).strip().strip("/"):
@@ -191,7 +191,7 @@ def _ignore_fact(_fact: Fact) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryWritePermission:
+class ConfirmedMemoryWriter:
     """A memory to save facts of one ``kind`` in, and the function that asks the user about each.
 
     With ``asks_user=False`` the user agreed beforehand or typed the fact. ``on_saved`` is called with each new fact, to
@@ -224,7 +224,7 @@ class MemoryWritePermission:
         return "Remembered. It is in the prompt of conversations that are opened from now on."
 
 
-def make_remember_tool(permission: MemoryWritePermission) -> Tool:
+def make_remember_tool(permission: ConfirmedMemoryWriter) -> Tool:
     """Build the tool ``remember``."""
 
     def run(given: Arguments) -> Awaitable[str]:
@@ -254,7 +254,7 @@ _WRITE_SECONDS = inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteWritePermission:
+class ConfirmedNoteWriter:
     """A writer for notes, and the function that asks the user about each change.
 
     With ``asks_user=False`` the user agreed to all changes beforehand.
@@ -267,7 +267,7 @@ class NoteWritePermission:
     # at a time.
     consent_lock: Lock = field(default_factory=Lock)
 
-    async def make_change(self, plan: Callable[[], NoteChange]) -> str:
+    async def write_with_consent(self, plan: Callable[[], FileChange]) -> str:
         """Plan a change, ask for consent, write it, and return a message for the model.
 
         Raises ``WriteDeniedError`` if the user does not agree.
@@ -283,12 +283,12 @@ class NoteWritePermission:
         return f"{change.path} was {made}. A backup is kept; the user can take it back."
 
 
-def make_write_tool(permission: NoteWritePermission) -> Tool:
+def make_write_tool(permission: ConfirmedNoteWriter) -> Tool:
     """Build the tool ``write_note``, which creates a note or replaces its whole text."""
 
     def run(given: Arguments) -> Awaitable[str]:
         path, content = str(given["path"]), str(given["content"])
-        return permission.make_change(lambda: permission.writer.plan_write(path, content))
+        return permission.write_with_consent(lambda: permission.writer.plan_write(path, content))
 
     return make_tool(
         "write_note",
@@ -301,12 +301,12 @@ def make_write_tool(permission: NoteWritePermission) -> Tool:
     )
 
 
-def make_edit_tool(permission: NoteWritePermission) -> Tool:
+def make_edit_tool(permission: ConfirmedNoteWriter) -> Tool:
     """Build the tool ``edit_note``, which replaces one passage of a note or appends to it."""
 
     def run(given: Arguments) -> Awaitable[str]:
         path, old, new = (str(given[name]) for name in ("path", "old", "new"))
-        return permission.make_change(lambda: permission.writer.plan_edit(path, old, new))
+        return permission.write_with_consent(lambda: permission.writer.plan_edit(path, old, new))
 
     return make_tool(
         "edit_note",
@@ -454,7 +454,7 @@ def _read_text(vault: Vault, snapshot: Vault, path: str) -> str:
     Notes are not rendered, because ``edit_note`` needs the exact text of a passage.
     """
     if is_note(path):
-        return normalise(snapshot.read_text(path))
+        return normalize_line_ends(snapshot.read_text(path))
     described = attachment_for_path(path)
     artifact = described.to_artifact()
     if isinstance(described, Image) or not isinstance(artifact, UnresolvedAttachment):
@@ -503,7 +503,7 @@ def make_fetch_tool(conversions: OpenConversions) -> Tool:
 
     Pages are read as attached pages are: public addresses only, with limits, and through the cache.
     """
-    sources = open_sources(None, conversions)
+    sources = make_source_opener(None, conversions)
 
     def fetch(given: Arguments) -> str:
         url, start = str(given["url"]).strip(), given.get("start", 0)

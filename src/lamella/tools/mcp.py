@@ -2,7 +2,7 @@
 
 ``McpServers`` has the configured servers and their tools, which are listed once and kept until a refresh.
 ``McpSession`` is the connection to one server, opened on demand and limited by timeouts; a server that ends or hangs
-is restarted once. ``check_tools`` checks a tool list, and ``render_tool_output`` converts results to text.
+is restarted once. ``select_usable_tools`` checks a tool list, and ``render_tool_output`` converts results to text.
 
 A server may belong to anybody and may send anything. Its text appears only in the descriptions and schemas of its own
 tools. Each description begins with the name of the server, and its length is limited.
@@ -60,7 +60,7 @@ class McpTool(NamedTuple):
 ToolListing = tuple[str, str, object, bool]
 
 
-def check_tools(
+def select_usable_tools(
     server: str, listings: Iterable[ToolListing], *, may_write: bool = True
 ) -> tuple[Sequence[McpTool], Sequence[str]]:
     """Return the usable tools of a server, sorted by name, and a warning for each problem.
@@ -527,7 +527,7 @@ class McpServers:
         # The tools that each open conversation uses. The keys are weak, so a closed conversation drops its entry.
         self._tools_by_owner: WeakKeyDictionary[object, tuple[object, Sequence[Tool]]] = WeakKeyDictionary()
 
-    def reports(self) -> Sequence[McpServerReport]:
+    def load_reports(self) -> Sequence[McpServerReport]:
         """Return a report for each server from the last listing; the first call starts the servers.
 
         A server that fails does not affect the others.
@@ -558,13 +558,13 @@ class McpServers:
                 description=tool.description,
                 parameters=tool.parameters,
                 run=self._make_tool_runner(report.name, tool.own_name),
-                changes=tool.changes,
+                has_side_effects=tool.changes,
             )
-            for report in self.reports()
+            for report in self.load_reports()
             for tool in report.tools
         ]
 
-    def has_tools_for(self, owner: object) -> bool:
+    def has_given_tools_to(self, owner: object) -> bool:
         """Return whether a conversation uses tools of running servers."""
         return bool(self._sessions) and owner in self._tools_by_owner
 
@@ -584,11 +584,11 @@ class McpServers:
         # If no conversation has tools yet, ``tools`` below makes the first listing.
         if self._tools_by_owner:
             self._relist_tools()
-        tools, reports = self.tools(), self.reports()
+        tools, reports = self.tools(), self.load_reports()
         self._tools_by_owner[owner] = (key, tools)
         return tools, [line for one in reports for line in ((one.failure,) if one.failure else one.warnings)]
 
-    def check(self) -> None:
+    def check_servers_trusted(self) -> None:
         """Raise an error for servers that the user does not trust, without starting any."""
         self._list_specs()
 
@@ -662,7 +662,9 @@ async def _report_all(sessions: Sequence[McpSession]) -> Sequence[McpServerRepor
 async def _report(session: McpSession) -> McpServerReport:
     make = partial(McpServerReport, session.spec.name)
     try:
-        tools, warnings = check_tools(session.spec.name, await session.list_tools(), may_write=session.spec.writes)
+        tools, warnings = select_usable_tools(
+            session.spec.name, await session.list_tools(), may_write=session.spec.writes
+        )
     except McpToolError as error:
         return make(failure=str(error))
     except LamellaError as error:

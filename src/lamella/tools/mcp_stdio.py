@@ -42,7 +42,7 @@ class MessageSplitter:
         self._pending = bytearray()
         self._bytes_since_request = 0
 
-    def start_request(self) -> None:
+    def reset_request_limit(self) -> None:
         """Note that a request is sent: the server may send as much again."""
         self._bytes_since_request = 0
 
@@ -128,7 +128,7 @@ async def open_stdio(
             async with to_send:
                 async for message in to_send:
                     if isinstance(message.message, JSONRPCRequest):
-                        splitter.start_request()
+                        splitter.reset_request_limit()
                     json = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await stdin.send(json.encode() + b"\n")
                 return

@@ -9,8 +9,8 @@ from lamella.conversation.note_index import NoteIndex
 from lamella.sources.readers import OpenConversions
 from lamella.sources.vault import Vault
 from lamella.tools.builtin import (
-    MemoryWritePermission,
-    NoteWritePermission,
+    ConfirmedMemoryWriter,
+    ConfirmedNoteWriter,
     make_edit_tool,
     make_fetch_tool,
     make_list_tool,
@@ -37,8 +37,8 @@ class ToolDependencies:
     search_web: Callable[[str], Sequence[tuple[str, str, str]]] | None = None
     recall_tool: Tool | None = None
     compact_tool: Tool | None = None
-    memory_permission: MemoryWritePermission | None = None
-    note_permission: NoteWritePermission | None = None
+    memory_permission: ConfirmedMemoryWriter | None = None
+    note_permission: ConfirmedNoteWriter | None = None
 
 
 def _make_read_tool(dependencies: ToolDependencies) -> Tool | None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from lamella.attach import Tool
 from lamella.errors import WriteDeniedError
-from lamella.ports import AllowWrite, NoteChange
+from lamella.ports import AllowWrite, FileChange
 
 Arguments = Mapping[str, object]
 _TYPES: Mapping[str, type] = {"string": str, "integer": int}
@@ -50,7 +50,14 @@ def make_tool(
         return run(check_arguments(given, parameters))
 
     parts = _arguments_schema(parameters)
-    return Tool(name=name, description=description, parameters=parts, run=call, seconds=seconds, changes=changes)
+    return Tool(
+        name=name,
+        description=description,
+        parameters=parts,
+        run=call,
+        timeout_seconds=seconds,
+        has_side_effects=changes,
+    )
 
 
 def check_arguments(arguments: Arguments, parameters: tuple[ToolParameter, ...]) -> dict[str, object]:
@@ -116,7 +123,7 @@ def _parameter_schema(parameter: ToolParameter) -> dict[str, object]:
 # Consent.
 
 
-async def require_consent(change: NoteChange, allow: AllowWrite | None) -> None:
+async def require_consent(change: FileChange, allow: AllowWrite | None) -> None:
     """Return if ``allow`` permits the change, otherwise raise ``WriteDeniedError``.
 
     It is also raised if ``allow`` is None, because then the user cannot be asked.

@@ -18,7 +18,7 @@ from lamella.lazy_imports import make_lazy_exports
 if TYPE_CHECKING:
     from lamella.archive.transcript import Transcript, load_transcript, parse_transcript, read_transcript
     from lamella.attach import DEFAULT_CODE_BUDGET
-    from lamella.codebase.attachments import attach_code, read_json_files, read_json_request
+    from lamella.codebase.attachments import read_files_from_json, read_json_request, selection_to_attachments
     from lamella.providers.open_provider import DEMO_MODEL
     from lamella.providers.registry import list_models
     from lamella.settings.files import create_settings_file, set_in_file, unset_in_file
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         SETTINGS_FILE_NAME,
         ResolvedSettings,
         SettingOrigin,
-        find_project_file,
+        find_project_settings_file,
         is_same_file,
         misspelt_variables,
         parse_setting_value,
@@ -36,34 +36,34 @@ if TYPE_CHECKING:
         SETTING_NAMES,
         HttpServerSettings,
         check_name,
-        describe_setting_type,
-        mask_secrets,
+        describe_accepted_values,
+        mask_url_secrets,
     )
     from lamella.settings.rules import build_prompt_settings
     from lamella.settings.tokens import AccessScope, AccessToken, AccessTokenFile
     from lamella.sources.mentions import AttachmentResolver, MentionOutcome
-    from lamella.sources.open_sources import open_sources
+    from lamella.sources.open_sources import make_source_opener
     from lamella.wiring.adapters import open_adapters, open_prompt_builder
     from lamella.wiring.archives import open_archive
     from lamella.wiring.code import (
         MAX_CODE_BUDGET,
-        filter_request,
         open_engine_for_request,
         resolve_request_model,
         select_code,
         select_files,
+        select_files_for_request,
         solve_request,
         with_configured_model,
     )
     from lamella.wiring.mcp import build_server_spec, is_trusted, list_servers, open_servers
-    from lamella.wiring.memory import make_memory_opener, make_memory_part, open_memory
+    from lamella.wiring.memory import choose_memory_renderer, make_memory_opener, open_memory
     from lamella.wiring.providers import (
         default_settings_for,
+        find_model_problem,
         get_model_facts,
         list_key_variables,
         list_priced_models,
         mask_keys,
-        model_not_ready_error,
         open_pool,
         open_provider,
         parse_response,
@@ -82,8 +82,8 @@ if TYPE_CHECKING:
     )
     from lamella.wiring.services import ServiceContainer, load_configuration, load_settings, read_services
     from lamella.wiring.setting_checks import list_setting_errors
-    from lamella.wiring.sources import get_vault, open_named_files, open_note_index
-    from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversations
+    from lamella.wiring.sources import open_attachment_resolver, open_note_index, resolve_vault_path
+    from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversation_repository
     from lamella.wiring.transcripts import (
         build_request_body,
         has_conversation,
@@ -115,20 +115,19 @@ __all__ = [
     "SettingOrigin",
     "Transcript",
     "add_trust",
-    "attach_code",
     "build_prompt_settings",
     "build_request_body",
     "build_server_spec",
     "check_name",
+    "choose_memory_renderer",
     "copy_conversations",
     "create_settings_file",
     "default_settings_for",
-    "describe_setting_type",
-    "filter_request",
-    "find_project_file",
+    "describe_accepted_values",
+    "find_model_problem",
+    "find_project_settings_file",
     "get_model_facts",
     "get_trust_key",
-    "get_vault",
     "get_workflow",
     "has_conversation",
     "is_loopback",
@@ -147,20 +146,19 @@ __all__ = [
     "load_settings",
     "load_transcript",
     "make_memory_opener",
-    "make_memory_part",
+    "make_source_opener",
     "mask_keys",
-    "mask_secrets",
+    "mask_url_secrets",
     "misspelt_variables",
-    "model_not_ready_error",
     "needs_token",
     "open_adapters",
     "open_archive",
+    "open_attachment_resolver",
     "open_backend",
-    "open_conversations",
+    "open_conversation_repository",
     "open_engine_for_request",
     "open_engine_pool",
     "open_memory",
-    "open_named_files",
     "open_note_index",
     "open_note_writer",
     "open_pool",
@@ -169,15 +167,14 @@ __all__ = [
     "open_repository_editor",
     "open_runner_context",
     "open_servers",
-    "open_sources",
     "open_token_file",
     "open_trust_file",
     "open_welcome_conversation",
     "parse_response",
     "parse_setting_value",
     "parse_transcript",
+    "read_files_from_json",
     "read_input_file",
-    "read_json_files",
     "read_json_request",
     "read_services",
     "read_transcript",
@@ -186,10 +183,13 @@ __all__ = [
     "requires_named_model",
     "resolve_conversation_settings",
     "resolve_request_model",
+    "resolve_vault_path",
     "save_new_file",
     "save_transcript",
     "select_code",
     "select_files",
+    "select_files_for_request",
+    "selection_to_attachments",
     "server_settings",
     "set_in_file",
     "solve_request",
@@ -208,16 +208,16 @@ if not TYPE_CHECKING:
             "parse_transcript",
             "read_transcript",
         ),
-        "lamella.codebase.attachments": ("attach_code", "read_json_request", "read_json_files"),
+        "lamella.codebase.attachments": ("selection_to_attachments", "read_json_request", "read_files_from_json"),
         "lamella.providers.open_provider": ("DEMO_MODEL",),
         "lamella.providers.registry": ("list_models",),
         "lamella.sources.mentions": ("MentionOutcome", "AttachmentResolver"),
-        "lamella.sources.open_sources": ("open_sources",),
+        "lamella.sources.open_sources": ("make_source_opener",),
         "lamella.attach": ("DEFAULT_CODE_BUDGET",),
         "lamella.settings.files": ("create_settings_file", "set_in_file", "unset_in_file"),
         "lamella.settings.loading": (
             "SETTINGS_FILE_NAME",
-            "find_project_file",
+            "find_project_settings_file",
             "is_same_file",
             "ResolvedSettings",
             "SettingOrigin",
@@ -227,8 +227,8 @@ if not TYPE_CHECKING:
         ),
         "lamella.settings.model": (
             "check_name",
-            "describe_setting_type",
-            "mask_secrets",
+            "describe_accepted_values",
+            "mask_url_secrets",
             "SETTING_NAMES",
             "HttpServerSettings",
         ),
@@ -239,7 +239,7 @@ if not TYPE_CHECKING:
             "MAX_CODE_BUDGET",
             "select_code",
             "select_files",
-            "filter_request",
+            "select_files_for_request",
             "open_engine_for_request",
             "resolve_request_model",
             "solve_request",
@@ -247,7 +247,7 @@ if not TYPE_CHECKING:
         ),
         "lamella.wiring.setting_checks": ("list_setting_errors",),
         "lamella.wiring.mcp": ("build_server_spec", "is_trusted", "list_servers", "open_servers"),
-        "lamella.wiring.memory": ("make_memory_opener", "make_memory_part", "open_memory"),
+        "lamella.wiring.memory": ("make_memory_opener", "choose_memory_renderer", "open_memory"),
         "lamella.wiring.providers": (
             "resolve_conversation_settings",
             "default_settings_for",
@@ -259,9 +259,9 @@ if not TYPE_CHECKING:
             "open_pool",
             "open_provider",
             "parse_response",
-            "model_not_ready_error",
+            "find_model_problem",
         ),
-        "lamella.wiring.sources": ("open_named_files", "get_vault", "open_note_index"),
+        "lamella.wiring.sources": ("open_attachment_resolver", "resolve_vault_path", "open_note_index"),
         "lamella.wiring.server": (
             "EnginePool",
             "open_engine_pool",
@@ -272,7 +272,12 @@ if not TYPE_CHECKING:
             "open_token_file",
         ),
         "lamella.wiring.services": ("ServiceContainer", "load_configuration", "load_settings", "read_services"),
-        "lamella.wiring.stores": ("copy_conversations", "list_conversations", "open_backend", "open_conversations"),
+        "lamella.wiring.stores": (
+            "copy_conversations",
+            "list_conversations",
+            "open_backend",
+            "open_conversation_repository",
+        ),
         "lamella.wiring.transcripts": (
             "has_conversation",
             "replay_stored",

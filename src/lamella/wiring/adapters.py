@@ -10,7 +10,7 @@ from lamella.conversation.prompt_builder import PromptBuilder
 from lamella.core.prompt.state import PromptState
 from lamella.ports import Summarizer
 from lamella.settings.rules import build_prompt_settings, build_turn_settings, recall_hints_enabled
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 from lamella.wiring.code import LazyCodeReader
 from lamella.wiring.services import ServiceContainer, read_services
 from lamella.wiring.setting_checks import USER_ONLY_SETTINGS
@@ -31,7 +31,7 @@ def open_adapters(
         counter=services.counter,
         prices=services.prices,
         profiles=services.profiles,
-        open_sources=open_sources(vault, lambda: services.document_converter, today=today, code=code),
+        open_sources=make_source_opener(vault, lambda: services.document_converter, today=today, code=code),
         summarizer=summarizer,
         wire_formats=services.wire_formats,
         secret_scanner=services.secret_scanner,
@@ -56,7 +56,7 @@ def open_prompt_builder(
         raise overreach
     adapters = open_adapters(vault, services=services)
     own = services.budget_settings_for(services.resolved, services.settings.model)
-    settings = services.with_setting_overrides({**services.overrides, **own}).settings if own else services.settings
+    settings = services.with_only_overrides({**services.overrides, **own}).settings if own else services.settings
     start = PromptState(conversation=conversation_key, model=settings.model)
     return PromptBuilder(
         adapters,

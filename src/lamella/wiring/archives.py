@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lamella.archive.markdown import load_archive, save_archive
 from lamella.ports import Archive, ConversationExport, ReadContents, SourceReaders
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 
 
 class MarkdownArchive:
@@ -14,7 +14,7 @@ class MarkdownArchive:
     def save(
         self, export: ConversationExport, folder: Path, *, file: str | None = None, vault: Path | None = None
     ) -> Path:
-        sources = open_sources(vault)() if vault is not None else SourceReaders()
+        sources = make_source_opener(vault)() if vault is not None else SourceReaders()
         return save_archive(export, folder, file=file, sources=sources)
 
     def load(
@@ -25,7 +25,7 @@ class MarkdownArchive:
         read_contents: ReadContents | None = None,
         is_erased: Callable[[str], bool] | None = None,
     ) -> ConversationExport:
-        sources = open_sources(vault)() if vault is not None else None
+        sources = make_source_opener(vault)() if vault is not None else None
         return load_archive(path, sources, read_contents=read_contents, is_erased=is_erased)
 
 

@@ -17,12 +17,12 @@ from lamella.wiring.sources import index_folder
 
 if TYPE_CHECKING:
     from lamella.conversation.engine import Engine
-    from lamella.conversation.turn_runner import Event
+    from lamella.conversation.turn_runner import TurnEvent
     from lamella.core.artifacts.model import Artifact, UnresolvedAttachment
     from lamella.ports import CodeSelection
-    from lamella.runners.code_questions import CodeAnswer, CodeQuestion, TaskState
+    from lamella.runners.code_questions import CodeAnswer, CodeQuestion, InstructionsInPrompt
     from lamella.runners.code_requests import FileRequest
-    from lamella.schemas.code import SelectionJson, SolutionJson
+    from lamella.schemas.code import FilterResponseJson, SolutionJson
 
 # Larger than any model's window.
 MAX_CODE_BUDGET = 10_000_000
@@ -44,14 +44,14 @@ def select_code(
     is about already. Tokens are counted for ``model``, by default the configured one. An index of the folder is kept
     between calls; ``on_progress`` is called with the number of files read for it and the total.
     """
-    from lamella.conversation.validation import check_folder
+    from lamella.conversation.validation import to_folder_path
 
-    root = check_folder(folder)
+    root = to_folder_path(folder)
     if root is None:
         raise InvalidOperationError("folder is None, not a folder.", hint="Give the folder that the code is in.")
     from lamella.sources.obsidian import read_ignore_rules
 
-    choosing = CodeSelectorFactory(read_services(), model=model, on_progress=on_progress)
+    choosing = CodeSelector(read_services(), model=model, on_progress=on_progress)
     hides = read_ignore_rules(root).is_hidden if root.is_dir() else None
     return choosing.select_files(
         root, question, root=root.as_posix(), budget=budget, recent_paths=recent_paths, is_hidden=hides
@@ -83,7 +83,7 @@ def select_files(
     )
 
 
-class CodeSelectorFactory:
+class CodeSelector:
     """Selects code from folders, with the settings that were read."""
 
     def __init__(
@@ -101,15 +101,15 @@ class CodeSelectorFactory:
         recent_paths: Collection[str] = (),
         is_hidden: Callable[[str], bool] | None = None,
     ) -> "CodeSelection":
-        from lamella.codebase.selection import select_folder
+        from lamella.codebase.selection import select_from_folder
         from lamella.conversation.validation import check_text
         from lamella.retrieval.chunks import get_index_path
 
         services = self._services
-        return select_folder(
+        return select_from_folder(
             folder,
             check_text(question, "question", may_be_empty=False),
-            index=get_index_path(folder, index_folder(services), description="code"),
+            index=get_index_path(folder, index_folder(services), file_suffix="code"),
             secrets=services.secret_scanner,
             is_hidden=is_hidden,
             root=root,
@@ -129,9 +129,9 @@ class LazyCodeReader:
     def select_files(
         self, attachment: "UnresolvedAttachment", *, question: str, recent_paths: Collection[str]
     ) -> "tuple[Sequence[Artifact], Sequence[str]]":
-        from lamella.codebase.attachments import VaultCode
+        from lamella.codebase.attachments import VaultCodeReader
 
-        reader = VaultCode(self._vault, CodeSelectorFactory(self._services).select_files)
+        reader = VaultCodeReader(self._vault, CodeSelector(self._services).select_files)
         return reader.select_files(attachment, question=question, recent_paths=recent_paths)
 
 
@@ -151,18 +151,18 @@ def _check_recent_paths(recent_paths: object) -> Collection[str]:
 
 if TYPE_CHECKING:
     from lamella.conversation.engine import Engine
-    from lamella.conversation.turn_runner import Event
+    from lamella.conversation.turn_runner import TurnEvent
     from lamella.ports import CodeSelection
-    from lamella.runners.code_questions import CodeAnswer, CodeQuestion, TaskState
+    from lamella.runners.code_questions import CodeAnswer, CodeQuestion, InstructionsInPrompt
     from lamella.runners.code_requests import FileRequest
 
-    TaskStateInput: TypeAlias = TaskState | Mapping[str, object]
+    TaskStateInput: TypeAlias = InstructionsInPrompt | Mapping[str, object]
 
 
 # Code questions.
 
 
-async def solve(
+async def ask_about_code(
     engine: "Engine",
     prompt: str = "",
     *,
@@ -176,7 +176,7 @@ async def solve(
     files: Mapping[str, str] | None = None,
     budget: int = DEFAULT_CODE_BUDGET,
     max_tokens: int | None = None,
-    on_event: "Callable[[Event], None] | None" = None,
+    on_event: "Callable[[TurnEvent], None] | None" = None,
 ) -> "CodeAnswer":
     """Answer one code question, and return the reply, the whole history and the task state.
 
@@ -216,17 +216,17 @@ def resolve_request_model(
     configured here, the default answers. A name with a provider's prefix is meant for Lamella, so it stays.
     """
     from lamella.providers.registry import find_provider_entry
-    from lamella.settings.model import mask_secrets
-    from lamella.wiring.providers import model_not_ready_error
+    from lamella.settings.model import mask_url_secrets
+    from lamella.wiring.providers import find_model_problem
 
     named = next((one for one in (default, *allowed) if name in (one, one.partition(":")[2])), None)
     if named is not None:
         return named, ""
     entry = find_provider_entry(name.partition(":")[0])
     is_lamella_name = entry is not None and entry.create_provider is not None
-    if is_lamella_name or model_not_ready_error(name, services=services) is None:
+    if is_lamella_name or find_model_problem(name, services=services) is None:
         return name, ""
-    return default, f"The model {name} is not configured here; {mask_secrets(default)} is used."
+    return default, f"The model {name} is not configured here; {mask_url_secrets(default)} is used."
 
 
 def with_configured_model(body: object, default: str | None) -> tuple[object, tuple[str, ...]]:
@@ -250,7 +250,7 @@ async def solve_request(
     body: object,
     *,
     warnings: Sequence[str] = (),
-    on_event: "Callable[[Event], None] | None" = None,
+    on_event: "Callable[[TurnEvent], None] | None" = None,
 ) -> "SolutionJson":
     """Answer a code question from a request body, and return the response body of the code endpoint.
 
@@ -286,7 +286,7 @@ def open_engine_for_request(
     return open_engine("memory:", vault=vault, model=model or services.settings.model or DEMO_MODEL)
 
 
-def filter_request(body: object, *, warnings: Sequence[str] = ()) -> "SelectionJson":
+def select_files_for_request(body: object, *, warnings: Sequence[str] = ()) -> "FilterResponseJson":
     """Select from the files in a request body for its question, and return the response body with their contents.
 
     ``warnings`` are added to those of the selection.
@@ -305,11 +305,11 @@ async def _answer_with_files(
     question: "CodeQuestion",
     files: "FileRequest | None",
     *,
-    on_event: "Callable[[Event], None] | None",
+    on_event: "Callable[[TurnEvent], None] | None",
 ) -> "CodeAnswer":
     from asyncio import to_thread
 
-    from lamella.codebase.attachments import attach_code
+    from lamella.codebase.attachments import selection_to_attachments
     from lamella.core.values import replace
     from lamella.runners.code_questions import answer_code_question
 
@@ -319,7 +319,9 @@ async def _answer_with_files(
         # the client's history is all that remains for the next question.
         kept = question.conversation is not None
         more = (
-            {"attach": tuple(attach_code(selection))} if kept else {"code": _append_code(question.code, selection.text)}
+            {"attach": tuple(selection_to_attachments(selection))}
+            if kept
+            else {"code": _append_code(question.code, selection.text)}
         )
         question = replace(question, **more)
     return await answer_code_question(engine, question, on_event=on_event)

@@ -14,7 +14,7 @@ from lamella.errors import SettingError
 from lamella.settings.loading import SettingOrigin
 from lamella.settings.model import McpServerSettings
 from lamella.wiring.services import ServiceContainer, read_services
-from lamella.wiring.trust import check_server, open_trust_file
+from lamella.wiring.trust import check_mcp_server_is_trusted, open_trust_file
 
 if TYPE_CHECKING:
     from lamella.tools.mcp import McpServers, McpServerSpec
@@ -99,7 +99,7 @@ def open_servers(services: ServiceContainer | None = None) -> "McpServers":
 def _iter_server_specs(services: ServiceContainer) -> Iterator["McpServerSpec"]:
     for server in list_servers(services):
         if server.is_from_project:
-            check_server(server.name, server.trust_line, services=services)
+            check_mcp_server_is_trusted(server.name, server.trust_line, services=services)
         yield build_server_spec(server)
 
 

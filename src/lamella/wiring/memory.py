@@ -29,7 +29,7 @@ def open_memory(folder: str | Path | None = None, *, services: ServiceContainer 
     return MemoryFileStore(resolve_path(folder))
 
 
-def make_memory_part(
+def choose_memory_renderer(
     services: ServiceContainer, *, is_interactive: bool = False, enabled: bool | None = None
 ) -> "RenderMemory | None":
     """Return the part of the memory for prompts; None if each conversation keeps the part it has.
@@ -68,6 +68,6 @@ def _memory_scope(services: ServiceContainer) -> MemoryScope:
         ) from error
 
 
-def forget_conversation(conversation_key: str, *, services: ServiceContainer | None = None) -> None:
+def remove_conversation_fact(conversation_key: str, *, services: ServiceContainer | None = None) -> None:
     """Remove the line about a conversation from the memory, before the conversation is erased."""
     open_memory(services=services).forget_conversation(conversation_key)

@@ -34,7 +34,7 @@ from lamella.providers.open_provider import (
 from lamella.settings.loading import ResolvedSettings
 from lamella.settings.model import DEFAULT_SYSTEM, Settings
 from lamella.wiring.services import ServiceContainer, read_services
-from lamella.wiring.trust import check_model_is_trusted, remember_model
+from lamella.wiring.trust import check_model_is_trusted, trust_answered_model
 
 if TYPE_CHECKING:
     from lamella.conversation.conversation import Conversation
@@ -101,7 +101,7 @@ def open_pool(
         jitter=random.random,
         fixed_provider=provider,
         retry_policy=retry_policy,
-        on_answer=partial(remember_model, services=services) if remember_models else None,
+        on_answer=partial(trust_answered_model, services=services) if remember_models else None,
         check_model_is_trusted=partial(check_model_is_trusted, services=services),
         is_loop_independent=is_local_model,
         default_answer_tokens={DEMO_MODEL: _DEMO_ANSWER_TOKENS},
@@ -203,11 +203,11 @@ def resolve_conversation_settings(overrides: Mapping[str, object], services: Ser
     ``overrides`` has the conversation's own settings.
     """
     resolved = services.settings_sources.resolve(overrides)
-    window = unset_window_defaults(resolved, services)
+    window = default_window_settings(resolved, services)
     return services.settings_sources.resolve({**overrides, **window}) if window else resolved
 
 
-def unset_window_defaults(resolved: ResolvedSettings, services: ServiceContainer) -> dict[str, object]:
+def default_window_settings(resolved: ResolvedSettings, services: ServiceContainer) -> dict[str, object]:
     """Return window settings for the configured model, without those that any source sets.
 
     They come from the user's own model facts. Without these, the window is limited to the model's window.
@@ -230,7 +230,7 @@ def _window_and_reserve(model: str, resolved: ResolvedSettings, services: Servic
     return {"window": window, "reserve": choose_reserve(window, default=resolved.settings.reserve)}
 
 
-def model_not_ready_error(
+def find_model_problem(
     model: str, *, is_named: bool = False, services: ServiceContainer | None = None
 ) -> LamellaError | None:
     """Return the error that prevents a model from being used, such as a missing key, or None.
@@ -262,7 +262,7 @@ def get_model_facts(
     model: str, pricing: "Pricing", *, services: ServiceContainer, at: datetime | None = None
 ) -> ModelFacts:
     """Return the window, the prices, the abilities and the cache of a model, as far as they are known."""
-    known, profile = services.models.get_model(model), pricing.profile
+    known, profile = services.models.get_model_profile(model), pricing.profile
     return ModelFacts(
         window=get_context_window(model, services.models),
         prices=_get_prices(pricing, at),
@@ -377,7 +377,9 @@ def limit_summary_input(
         return prompt_settings
     chains = {name: _fit_summary_to_window(config, window) for name, config in prompt_settings.runner_configs.items()}
     return replace(
-        prompt_settings, config=_fit_summary_to_window(prompt_settings.config, window), runner_configs=chains
+        prompt_settings,
+        compaction_config=_fit_summary_to_window(prompt_settings.compaction_config, window),
+        runner_configs=chains,
     )
 
 

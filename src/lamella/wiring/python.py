@@ -9,10 +9,10 @@ from lamella.conversation.validation import (
     build_retry_policy,
     check_allow_function,
     check_bool,
-    check_folder,
     check_provider,
     check_summarizer,
     check_text,
+    to_folder_path,
 )
 from lamella.errors import InvalidOperationError
 from lamella.ports import AllowWrite, ModelProvider, Summarizer
@@ -20,11 +20,11 @@ from lamella.runners.registry import RUNNERS
 from lamella.sources.mentions import MentionOutcome
 from lamella.stores.open_store import open_store
 from lamella.wiring.archives import open_archive
-from lamella.wiring.memory import make_memory_opener, make_memory_part, open_memory
+from lamella.wiring.memory import choose_memory_renderer, make_memory_opener, open_memory
 from lamella.wiring.providers import default_settings_for, open_pool
 from lamella.wiring.runner_context import build_remember_tool, open_note_writer, open_runner_context
 from lamella.wiring.services import read_services
-from lamella.wiring.sources import open_named_files
+from lamella.wiring.sources import open_attachment_resolver
 from lamella.wiring.stores import open_backend
 
 
@@ -34,11 +34,11 @@ def find_mentions(text: str, *, vault: str | PathLike[str]) -> list[MentionOutco
     Each result has the attachments, or says why there are none. Pass its ``attach`` to ``ask`` or ``send``. No file
     outside the vault is read, and pages are fetched only with the turn.
     """
-    root = check_folder(vault)
+    root = to_folder_path(vault)
     if root is None:
         # Without a vault a name could lead to any file on the disk. Only the user at a terminal may do that.
         raise InvalidOperationError("vault is None, not a folder.", hint="Give the folder that names may lead to.")
-    return open_named_files(root).resolve_mentions(check_text(text, "text"))
+    return open_attachment_resolver(root).resolve_mentions(check_text(text, "text"))
 
 
 def open_engine(
@@ -66,9 +66,13 @@ def open_engine(
     - ``memory``: whether prompts include the current memory, regardless of the setting.
     """
     named = None if model is None else check_text(model, "model", may_be_empty=False)
-    services, folder, (by_name, by_hand) = read_services(), check_folder(vault), _split_summarizer_argument(summarizer)
+    services, folder, (by_name, by_hand) = (
+        read_services(),
+        to_folder_path(vault),
+        _split_summarizer_argument(summarizer),
+    )
     part, book = (
-        make_memory_part(services, enabled=check_bool(memory, "memory")),
+        choose_memory_renderer(services, enabled=check_bool(memory, "memory")),
         partial(open_memory, services=services),
     )
     pool = open_pool(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lamella.conversation.note_index import NoteIndex
     from lamella.ports import AllowWrite, Fact, ProjectFolder, UserMemory
     from lamella.sources.vault import Vault
-    from lamella.tools.builtin import MemoryWritePermission, NoteWritePermission
+    from lamella.tools.builtin import ConfirmedMemoryWriter, ConfirmedNoteWriter
     from lamella.vault_writer import NoteWriter
 
     OpenMemory = Callable[[], UserMemory]
@@ -68,7 +68,7 @@ def open_runner_context(
         read_project=None if vault is None else partial(_read_project, vault),
         can_write_notes=maker.get_write_permission(None) is not WritePermission.OFF,
         mcp_servers=open_servers(services),
-        remember_tool=maker.make_save_tool(),
+        remember_tool=maker.make_user_remember_tool(),
     )
 
 
@@ -174,27 +174,27 @@ class ToolFactory:
         known = isinstance(written, str) and written in list(WritePermission)
         return max(own, WritePermission(str(written)), key=list(WritePermission).index) if known else own
 
-    def make_save_tool(self) -> "Tool | None":
+    def make_user_remember_tool(self) -> "Tool | None":
         """Return the tool that saves a fact at the user's own request, which needs no further permission."""
         if self._open_memory is None:
             return None
         from lamella.ports import FactKind
-        from lamella.tools.builtin import MemoryWritePermission, make_remember_tool
+        from lamella.tools.builtin import ConfirmedMemoryWriter, make_remember_tool
 
-        permit = MemoryWritePermission(
+        permit = ConfirmedMemoryWriter(
             open_memory=self._open_memory, asks_user=False, kind=FactKind.SAVED, on_saved=self._on_fact_saved
         )
         return make_remember_tool(permit)
 
-    def make_memory_permission(self, chat: "Conversation | None", consent_lock: Lock) -> "MemoryWritePermission | None":
+    def make_memory_permission(self, chat: "Conversation | None", consent_lock: Lock) -> "ConfirmedMemoryWriter | None":
         """Return the write permission for the memory, or None if models may not write to it."""
         rule = self.get_write_permission(chat, "memory_writes")
         if rule is WritePermission.OFF or self._open_memory is None:
             return None
-        from lamella.tools.builtin import MemoryWritePermission
+        from lamella.tools.builtin import ConfirmedMemoryWriter
 
         asks = rule is WritePermission.ASK
-        return MemoryWritePermission(
+        return ConfirmedMemoryWriter(
             open_memory=self._open_memory,
             allow=self._allow,
             asks_user=asks,
@@ -218,13 +218,13 @@ class ToolFactory:
 
         return Vault(self._vault_path, lambda: self._services.document_converter, today=lambda: _local_now().date())
 
-    def _make_note_permission(self, chat: "Conversation | None", consent_lock: Lock) -> "NoteWritePermission | None":
+    def _make_note_permission(self, chat: "Conversation | None", consent_lock: Lock) -> "ConfirmedNoteWriter | None":
         rule = self.get_write_permission(chat)
         if rule is WritePermission.OFF or self._vault_path is None:
             return None
-        from lamella.tools.builtin import NoteWritePermission
+        from lamella.tools.builtin import ConfirmedNoteWriter
 
-        return NoteWritePermission(
+        return ConfirmedNoteWriter(
             writer=self._note_writer,
             allow=self._allow,
             asks_user=rule is WritePermission.ASK,

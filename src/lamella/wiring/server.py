@@ -17,16 +17,16 @@ from lamella.conversation.engine import Engine
 from lamella.conversation.provider_pool import ProviderPool, RestrictedProviderPool
 from lamella.core.values import replace
 from lamella.errors import NotAvailableError, SettingError
-from lamella.ports import ConversationSummary, ModelProvider, Store
+from lamella.ports import ConversationListItem, ModelProvider, Store
 from lamella.providers.open_provider import DEMO_MODEL
 from lamella.runners.registry import RUNNERS
 from lamella.settings.loading import user_folder_path
 from lamella.settings.model import HttpServerSettings
 from lamella.settings.tokens import TOKENS_FILE_NAME, AccessTokenFile
 from lamella.stores.open_store import open_store
-from lamella.stores.sharing import NoReservations, OwnedStore, PostgresReservations, open_reservations
+from lamella.stores.sharing import NoReservations, OwnedStore, PostgresReservations, open_conversation_locks
 from lamella.wiring.archives import open_archive
-from lamella.wiring.memory import make_memory_opener, make_memory_part, open_memory
+from lamella.wiring.memory import choose_memory_renderer, make_memory_opener, open_memory
 from lamella.wiring.providers import default_settings_for, make_summary_fetcher_factory, open_pool
 from lamella.wiring.runner_context import open_runner_context
 from lamella.wiring.services import ServiceContainer, read_services
@@ -85,25 +85,25 @@ class EnginePool:
                 engine = self._engines[owner, trusted] = self._make_engine(owner, trusted=trusted)
             return engine
 
-    def find_provider(self, model: str, *, trusted: bool) -> ModelProvider:
+    def get_or_open_provider(self, model: str, *, trusted: bool) -> ModelProvider:
         """Return the provider of a model, which is opened once; callers that are not trusted need an allowed model."""
         pool = self._pool if trusted else self._restricted_pool
         return pool.send_context_for(model, max_answer_tokens=1).provider
 
-    def find_own(self, owner: str, listed: ConversationSummary) -> ConversationSummary | None:
+    def to_owner_view(self, owner: str, listed: ConversationListItem) -> ConversationListItem | None:
         """Return a conversation as its owner sees it, or None if it is not theirs; the operator sees every one."""
-        return OwnedStore(self.backend.store, owner).find_own(listed) if owner else listed
+        return OwnedStore(self.backend.store, owner).to_owner_view(listed) if owner else listed
 
-    def open_files(self) -> "AttachmentResolver | None":
+    def open_attachment_resolver(self) -> "AttachmentResolver | None":
         """Return the resolver for notes as users name them, or None without a vault.
 
         Without a vault a name could lead to any file on the disk.
         """
         if self.vault is None:
             return None
-        from lamella.wiring.sources import open_named_files
+        from lamella.wiring.sources import open_attachment_resolver
 
-        return open_named_files(self.vault, self.services)
+        return open_attachment_resolver(self.vault, self.services)
 
     def default_settings_for(self, model: str) -> dict[str, object]:
         """Return default settings for a new conversation with a model."""
@@ -126,7 +126,7 @@ class EnginePool:
     def _make_engine(self, owner: str, *, trusted: bool) -> Engine:
         services = self._owner_services(owner)
         pool = self._pool if trusted else self._restricted_pool
-        part = make_memory_part(services)
+        part = choose_memory_renderer(services)
         fetchers = make_summary_fetcher_factory(services, pool, shared_table=self.backend.store.shared_table)
         backend = replace(self.backend, render_memory=part, make_summary_fetcher=fetchers, opens_per_question=True)
         if owner:
@@ -151,7 +151,7 @@ class EnginePool:
         folder = (
             Path(self.services.settings.memory_folder or _DEFAULT_MEMORY_FOLDER).expanduser() / _OWNERS_FOLDER / owner
         )
-        return self.services.with_setting_overrides(
+        return self.services.with_only_overrides(
             {**self.services.overrides, "memory_folder": str(folder), "note_writes": "off"}
         )
 
@@ -191,7 +191,7 @@ def open_engine_pool(
     callers.allow_model(usual)
     backend = open_backend(store_url, services=services, vault=vault, pool=pool)
     return EnginePool(
-        services, backend, (pool, callers), vault=vault, model=usual, reservations=open_reservations(store_url)
+        services, backend, (pool, callers), vault=vault, model=usual, reservations=open_conversation_locks(store_url)
     )
 
 

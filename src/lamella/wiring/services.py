@@ -11,10 +11,10 @@ from lamella.settings.loading import ResolvedSettings, SettingsSources, read_set
 from lamella.settings.model import Settings
 
 if TYPE_CHECKING:
-    from lamella.ports import CacheProfileRegistry, ModelRegistry, PriceTable, SecretScanner, TokenCounter
+    from lamella.ports import CacheProfileRegistry, ModelRegistry, PriceTable, SecretScanner, TokenizerRegistry
     from lamella.providers.sdk_objects import BuiltInWireFormats
     from lamella.providers.user_models import UserModels
-    from lamella.sources.converted_files import DocumentConverter
+    from lamella.sources.converted_files import CachedSourceReader
 
 
 class ServiceContainer(Struct, frozen=True, kw_only=True, dict=True):
@@ -37,7 +37,7 @@ class ServiceContainer(Struct, frozen=True, kw_only=True, dict=True):
     def settings(self) -> Settings:
         return self.resolved.settings
 
-    def with_setting_overrides(self, overrides: Mapping[str, object]) -> "ServiceContainer":
+    def with_only_overrides(self, overrides: Mapping[str, object]) -> "ServiceContainer":
         """Return services with other settings from the caller, over the same reading of files and environment."""
         return ServiceContainer(
             settings_sources=self.settings_sources, load_models=self.load_models, overrides=overrides
@@ -55,7 +55,7 @@ class ServiceContainer(Struct, frozen=True, kw_only=True, dict=True):
             return {}
         from lamella.providers.user_models import choose_reserve
 
-        own = self.user_models.budget(model)
+        own = self.user_models.get_budget_overrides(model)
         if "window" in own and not resolved.is_set("window"):
             # A window from the facts needs a reserve that fits it, unless the facts have their own reserve.
             own = {"reserve": choose_reserve(own["window"], default=resolved.settings.reserve), **own}
@@ -64,25 +64,25 @@ class ServiceContainer(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def models(self) -> "ModelRegistry":
         """The known facts about models."""
-        from lamella.providers.models import BuiltInModels
+        from lamella.providers.models import BuiltInModelProfiles
 
-        return self.user_models or BuiltInModels()
+        return self.user_models or BuiltInModelProfiles()
 
     @cached_property
     def profiles(self) -> "CacheProfileRegistry":
         """The known cache profiles of models."""
-        from lamella.providers.models import BuiltInModels
+        from lamella.providers.models import BuiltInModelProfiles
 
-        return self.user_models or BuiltInModels()
+        return self.user_models or BuiltInModelProfiles()
 
     @cached_property
-    def counter(self) -> "TokenCounter":
+    def counter(self) -> "TokenizerRegistry":
         from lamella.providers.open_provider import supports_images
         from lamella.tokenizers.counter import OfflineTokenCounter
 
         return OfflineTokenCounter(
             accepts_images=lambda model: supports_images(model, self.models),
-            get_image_profile=lambda model: self.models.get_model(model).pictures,
+            get_image_profile=lambda model: self.models.get_model_profile(model).pictures,
         )
 
     @cached_property
@@ -92,7 +92,7 @@ class ServiceContainer(Struct, frozen=True, kw_only=True, dict=True):
         return BundledPrices()
 
     @cached_property
-    def document_converter(self) -> "DocumentConverter":
+    def document_converter(self) -> "CachedSourceReader":
         """The converter for web pages, videos, PDFs and office files."""
         from lamella.wiring.sources import open_document_converter
 

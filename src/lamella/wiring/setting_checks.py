@@ -46,7 +46,7 @@ def list_setting_errors(services: ServiceContainer) -> list[LamellaError]:
             check()
         except LamellaError as error:
             faults.append(((name,), error))
-    return [with_error_location(error, services.resolved.describe_setting_origins(names)) for names, error in faults]
+    return [add_error_location(error, services.resolved.describe_setting_origins(names)) for names, error in faults]
 
 
 def _check_mcp_servers(services: ServiceContainer) -> object:
@@ -63,10 +63,10 @@ def raise_first_setting_error(resolved: ResolvedSettings) -> None:
     for overreach in resolved.errors_for_project_settings(USER_ONLY_SETTINGS):
         raise overreach
     for names, error in iter_setting_errors(resolved.settings):
-        raise with_error_location(error, resolved.describe_setting_origins(names))
+        raise add_error_location(error, resolved.describe_setting_origins(names))
 
 
-def with_error_location(error: LamellaError, location: str) -> LamellaError:
+def add_error_location(error: LamellaError, location: str) -> LamellaError:
     """Put a location in front of an error's message, unless it is there already, and return the error."""
     if location and not error.message.startswith((f"{location}: ", f"{location}, ")):
         error.message = f"{location}: {error.message}"

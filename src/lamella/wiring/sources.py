@@ -20,7 +20,7 @@ from lamella.wiring.services import ServiceContainer, read_services
 if TYPE_CHECKING:
     from lamella.conversation.note_index import NoteIndex
     from lamella.retrieval.index import VaultIndex
-    from lamella.sources.converted_files import DocumentConverter
+    from lamella.sources.converted_files import CachedSourceReader
     from lamella.sources.web import AddressAllowlist, Fetcher
 
 # Settings that a project file may not set, because it may come from another author: which private
@@ -32,16 +32,16 @@ _CACHE_FOLDER_NAME = "conversions"
 _MIN_DOCUMENT_MEMORY = 200_000_000
 
 
-def open_named_files(vault: Path | None, services: ServiceContainer | None = None) -> AttachmentResolver:
+def open_attachment_resolver(vault: Path | None, services: ServiceContainer | None = None) -> AttachmentResolver:
     """Return a resolver for files and pages as users name them; settings are read only when one must be converted."""
     return AttachmentResolver(vault, cache(lambda: open_document_converter(services or read_services())))
 
 
-def open_document_converter(services: ServiceContainer) -> "DocumentConverter":
+def open_document_converter(services: ServiceContainer) -> "CachedSourceReader":
     """Return the converter for web pages, videos, PDFs and office files, with its cache."""
     from lamella.clocks import SystemClock
     from lamella.sources.conversion_process import Converter
-    from lamella.sources.converted_files import CacheFolder, ConversionCache, DocumentConverter
+    from lamella.sources.converted_files import CachedSourceReader, CacheFolder, ConversionCache
     from lamella.sources.converters import ConversionLimits
 
     for error in list_source_setting_errors(services.resolved):
@@ -50,7 +50,7 @@ def open_document_converter(services: ServiceContainer) -> "DocumentConverter":
     folder = CacheFolder(_cache_folder(settings.conversions), max_bytes=settings.conversions_bytes)
     limits = ConversionLimits(seconds=settings.document_seconds, memory=settings.document_memory)
     languages = tuple(filter(None, map(str.strip, settings.video_languages.split(","))))
-    return DocumentConverter(
+    return CachedSourceReader(
         cache=ConversionCache(folder, now=SystemClock().now),
         converter=Converter(limits),
         open_fetcher=cache(lambda: _open_fetcher(services)),
@@ -134,23 +134,23 @@ def open_note_index_lazily(vault: Path, *, services: ServiceContainer) -> "NoteI
 def _open_retriever(vault: Path, services: ServiceContainer) -> "VaultIndex":
     from lamella.retrieval.chunks import get_index_path
     from lamella.retrieval.index import VaultIndex
-    from lamella.sources.open_sources import open_sources
+    from lamella.sources.open_sources import make_source_opener
 
-    sources = open_sources(vault, lambda: services.document_converter)
+    sources = make_source_opener(vault, lambda: services.document_converter)
     return VaultIndex(get_index_path(vault, index_folder(services)), vault=vault, open_readers=sources)
 
 
 def open_index(vault: str | PathLike[str]) -> "NoteIndex":
     """Open the searchable notes of a vault; each search creates or updates the index, which is kept between runs."""
-    from lamella.conversation.validation import check_folder
+    from lamella.conversation.validation import to_folder_path
 
-    root = check_folder(vault)
+    root = to_folder_path(vault)
     if root is None:
         raise InvalidOperationError("vault is None, not a folder.", hint="Give the folder that the notes are in.")
     return open_note_index(root)
 
 
-def get_vault(vault: Path | None) -> Path:
+def resolve_vault_path(vault: Path | None) -> Path:
     """Return the named vault, or else the vault that contains the working folder.
 
     Raises ``UsageError`` if there is neither.

@@ -12,7 +12,7 @@ from lamella.clocks import SystemClock
 from lamella.errors import InvalidOperationError, SettingError
 from lamella.stores.hash_chain import generate_key
 from lamella.stores.open_store import find_store_path, open_store
-from lamella.wiring.memory import forget_conversation
+from lamella.wiring.memory import remove_conversation_fact
 from lamella.wiring.services import ServiceContainer, read_services
 from lamella.wiring.trust import resolve_store_url
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lamella.conversation.memory import RenderMemory
     from lamella.conversation.provider_pool import ProviderPool
     from lamella.conversation.turn import BuiltTurn
-    from lamella.ports import ConversationSummary, Store, StoreProblem, Summarizer
+    from lamella.ports import ConversationListItem, Store, StoreProblem, Summarizer
 
 
 def open_backend(
@@ -73,12 +73,12 @@ def open_backend(
 
 def _replay_written_transcript(services: ServiceContainer, body: Mapping[str, object]) -> "Iterator[BuiltTurn]":
     # Only an export needs the modules for transcripts.
-    from lamella.wiring.transcripts import replay_written_transcript
+    from lamella.wiring.transcripts import replay_exported_transcript
 
-    return replay_written_transcript(services, body)
+    return replay_exported_transcript(services, body)
 
 
-def open_memory_backend(
+def open_in_memory_backend(
     settings: Mapping[str, object],
     *,
     system: str | Mapping[str, str] | None,
@@ -93,7 +93,7 @@ def open_memory_backend(
     from lamella.conversation.backend import Backend, ConversationSettings
     from lamella.conversation.settings import SYSTEM_PART_SETTINGS
     from lamella.conversation.summary_calls import NO_SUMMARIES, SAME_MODEL
-    from lamella.conversation.validation import check_folder, check_summarizer, normalize_system_parts
+    from lamella.conversation.validation import check_summarizer, normalize_system_parts, to_folder_path
     from lamella.settings.rules import (
         build_prompt_settings,
         build_turn_limits,
@@ -112,15 +112,15 @@ def open_memory_backend(
             hint="Give an object with a method summarize, or open a store with lamella.open(…).",
         )
     services = read_services(settings)
-    folder, given = check_folder(vault), {} if system is None else normalize_system_parts(system)
+    folder, given = to_folder_path(vault), {} if system is None else normalize_system_parts(system)
     for overreach in services.resolved.errors_for_project_settings(USER_ONLY_SETTINGS):
         raise overreach
     adapters = open_adapters(folder, services=services, summarizer=check_summarizer(own))
 
     def resolve(overrides: Mapping[str, object]) -> ConversationSettings:
-        chosen = services.with_setting_overrides({**services.overrides, **overrides}) if overrides else services
+        chosen = services.with_only_overrides({**services.overrides, **overrides}) if overrides else services
         budget = chosen.budget_settings_for(chosen.resolved, chosen.settings.model)
-        resolved = chosen.with_setting_overrides({**chosen.overrides, **budget}).resolved if budget else chosen.resolved
+        resolved = chosen.with_only_overrides({**chosen.overrides, **budget}).resolved if budget else chosen.resolved
 
         def load_parts(names: Collection[str]) -> Mapping[str, str]:
             parts = load_system_parts(resolved, names)
@@ -146,7 +146,7 @@ def open_memory_backend(
         keeps_ledger=keep_ledger,
         # Nobody opens it again, so a checkpoint would only take time.
         checkpoint_every=sys.maxsize,
-        dates_changes=False,
+        timestamps_changes=False,
         replay_transcript=partial(_replay_written_transcript, services),
     )
 
@@ -200,7 +200,7 @@ def _make_settings_resolver(
     return configure
 
 
-def open_conversations(
+def open_conversation_repository(
     url: str | None = None, *, services: ServiceContainer | None = None, create: bool = True
 ) -> "ConversationRepository":
     """Open the repository for operations on whole conversations, at a URL or in the configured store.
@@ -214,7 +214,7 @@ def open_conversations(
     return ConversationRepository(
         store,
         SystemClock(),
-        forget_conversation=partial(forget_conversation, services=services),
+        forget_conversation=partial(remove_conversation_fact, services=services),
         find_request_problems=partial(_iter_request_problems, store, services),
     )
 
@@ -250,8 +250,8 @@ def _iter_request_problems(
 
 
 def list_conversations(
-    url: str | None = None, *, services: ServiceContainer | None = None, create: bool = False
-) -> "list[ConversationSummary]":
+    url: str | None = None, *, services: ServiceContainer | None = None, missing_is_empty: bool = False
+) -> "list[ConversationListItem]":
     """Return every conversation of a store that was not erased, the last changed first.
 
     A missing store counts as empty if it is the default store, or if the caller would ``create`` it. A missing store
@@ -260,11 +260,11 @@ def list_conversations(
     services = services or read_services()
     named = url is not None or services.resolved.is_set("store")
     store_url = resolve_store_url(url or None, services)
-    if (create or not named) and not has_store(store_url):
+    if (missing_is_empty or not named) and not has_store(store_url):
         return []
     store = open_store(store_url, create=False)
     try:
-        return [listed for listed in store.list_conversations() if listed.erased is None]
+        return [listed for listed in store.list_conversations() if listed.erased_at is None]
     finally:
         store.close()
 

@@ -31,10 +31,10 @@ from lamella.conversation.turn import BuiltTurn
 from lamella.core.text.content import encode_text
 from lamella.core.values import replace
 from lamella.errors import InvalidOperationError, LamellaError, UsageError
-from lamella.files import make_folder, replace_file, write_new_file
+from lamella.files import make_data_folder, replace_file, write_new_file
 from lamella.wiring.adapters import open_prompt_builder
 from lamella.wiring.services import ServiceContainer, read_services
-from lamella.wiring.setting_checks import raise_first_setting_error, with_error_location
+from lamella.wiring.setting_checks import add_error_location, raise_first_setting_error
 from lamella.wiring.stores import has_store, open_backend
 from lamella.wiring.trust import resolve_store_url
 
@@ -51,7 +51,7 @@ def replay_transcript(
 ) -> Iterator[BuiltTurn]:
     """Yield every turn of a transcript as it would be sent; its vault path is relative to ``base_folder``."""
     given = {name: value for name, value in overrides.items() if value is not None}
-    own = (services or read_services()).with_setting_overrides({**transcript.settings(), **given})
+    own = (services or read_services()).with_only_overrides({**transcript.settings(), **given})
     raise_first_setting_error(own.resolved)
     vault = base_folder / os.fsdecode(transcript.vault.encode()) if transcript.vault is not None else None
     prompt_builder = open_prompt_builder(
@@ -62,7 +62,7 @@ def replay_transcript(
     )
 
 
-def replay_written_transcript(services: ServiceContainer, body: Mapping[str, object]) -> Iterator[BuiltTurn]:
+def replay_exported_transcript(services: ServiceContainer, body: Mapping[str, object]) -> Iterator[BuiltTurn]:
     """Yield every turn of a transcript that is about to be written, as its reader would get it without the vault."""
     transcript = parse_transcript(encode_text(json.dumps(body, ensure_ascii=False)), name="transcript")
     return replay_transcript(transcript, overrides={}, base_folder=Path(), services=services)
@@ -132,7 +132,7 @@ def save_transcript(script: ConversationScript, folder: Path, *, file: str | Non
     if path is None:
         raise file_conflict_error(folder / (file or ""))
     try:
-        make_folder(folder)
+        make_data_folder(folder)
         (replace_file if path.exists() else write_new_file)(path, data)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.", hint="Name another folder.") from error
@@ -177,7 +177,7 @@ def build_request_body(
     ``model`` is used if the turn names none. Unless ``allow_any_model`` is set, the model must belong to the provider.
     Raises ``InvalidOperationError`` for a stored turn whose request cannot be derived as it was sent.
     """
-    if turn.check is not None and not turn.check.is_as_sent:
+    if turn.check is not None and not turn.check.has_no_known_difference:
         raise InvalidOperationError(
             f"The request of turn {turn.number} cannot be shown as it was sent: {turn.check.detail}.",
             hint=lambda hints: (
@@ -193,7 +193,7 @@ def build_request_body(
     if not allow_any_model:
         dialects.check_model_provider(provider, model)
     return dialects.build_http_body(
-        provider, turn.build_model_request(model=model, max_answer_tokens=turn.check_answer_limit(max_answer_tokens))
+        provider, turn.build_model_request(model=model, max_answer_tokens=turn.choose_answer_limit(max_answer_tokens))
     )
 
 
@@ -205,7 +205,7 @@ def _with_turn_numbers_in_errors(turns: Iterator[BuiltTurn]) -> Iterator[BuiltTu
             yield turn
             number = turn.number + 1
     except LamellaError as error:
-        with_error_location(error, f"In turn {number}")
+        add_error_location(error, f"In turn {number}")
         raise
 
 

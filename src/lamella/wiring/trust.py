@@ -90,7 +90,7 @@ def requires_named_model(model: str, services: ServiceContainer) -> bool:
     return False
 
 
-def remember_model(model: str, *, is_named: bool, services: ServiceContainer) -> None:
+def trust_answered_model(model: str, *, is_named: bool, services: ServiceContainer) -> None:
     """Allow a model that the user named and that has answered, so that a conversation alone may name it later.
 
     A model that never answered is not remembered: its name may be a typing error.
@@ -102,7 +102,7 @@ def remember_model(model: str, *, is_named: bool, services: ServiceContainer) ->
             add_trust("model", location)
 
 
-def check_server(name: str, location: str, *, services: ServiceContainer) -> None:
+def check_mcp_server_is_trusted(name: str, location: str, *, services: ServiceContainer) -> None:
     """Raise ``UntrustedError`` for an MCP server that only a project file names and the user has not allowed."""
     if open_trust_file().is_trusted("mcp", location):
         return
@@ -139,8 +139,8 @@ def _iter_user_locations(field: str, user_names: Sequence[str], services: Servic
     """
     theirs = services.resolved.origins["model_facts"] is SettingOrigin.PROJECT
     # A model that the user named as summarizer is named as well.
-    named = services.settings_sources.list_user_values("summarizer") if field == "model" else []
-    for value in (*user_names, *services.settings_sources.list_user_values(field), *named):
+    named = services.settings_sources.list_trusted_values("summarizer") if field == "model" else []
+    for value in (*user_names, *services.settings_sources.list_trusted_values(field), *named):
         # A name that is no valid location allows nothing.
         with suppress(LamellaError):
             yield (
@@ -161,10 +161,10 @@ def _normalize_location(
         from lamella.tools.builtin import search_endpoint
 
         return search_endpoint(name)
-    from lamella.providers.models import BuiltInModels
+    from lamella.providers.models import BuiltInModelProfiles
     from lamella.providers.open_provider import model_trust_key
 
-    return model_trust_key(name, BuiltInModels() if built_in_models_only else services.models)
+    return model_trust_key(name, BuiltInModelProfiles() if built_in_models_only else services.models)
 
 
 def _setting_author(field: str, setting_value: str, services: ServiceContainer) -> str:

@@ -46,7 +46,7 @@ def test_usage_sums_to_server_count(wire: Wire) -> None:
     with wire.serve(Say(), Say()) as server:
         first = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
         second = reply_to(wire.connect(server.url + wire.root, wire.key, 10.0), _simple(wire))
-    assert first.usage.prompt == second.usage.prompt
+    assert first.usage.prompt_tokens == second.usage.prompt_tokens
     assert first.usage.read == 0
     assert second.usage.read is not None
     assert second.usage.read > 0

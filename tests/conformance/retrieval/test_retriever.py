@@ -9,7 +9,7 @@ from tests.unit.retrieval.vaults import write
 
 from lamella.ports import NoteHit, NoteRetriever
 from lamella.retrieval.index import VaultIndex
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 NOTES = {
@@ -21,7 +21,7 @@ Open = Callable[[Path], NoteRetriever]
 
 
 def open_index(root: Path) -> NoteRetriever:
-    return VaultIndex(root.parent / "index" / "index.db", vault=root, open_readers=open_sources(root))
+    return VaultIndex(root.parent / "index" / "index.db", vault=root, open_readers=make_source_opener(root))
 
 
 @pytest.fixture(params=[open_index])

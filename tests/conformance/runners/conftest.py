@@ -8,7 +8,7 @@ import pytest
 from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Conversation, Engine, Event, Turn
+from lamella import Conversation, Engine, Turn, TurnEvent
 from lamella.core.log.call import PrefixChange
 from lamella.runners.registry import RUNNERS
 
@@ -53,22 +53,22 @@ def opened(tmp_path: Path, vault: Path) -> Iterator[Open]:
         engine.close()
 
 
-Say = Callable[..., list[Event]]
+Say = Callable[..., list[TurnEvent]]
 
 
 @pytest.fixture
 def say(runner: str, movements: list[PrefixChange]) -> Say:
     """Sends a question by the runner and gives its events; what each of its requests moved is watched."""
 
-    def saying(chat: Conversation, text: str | Turn, **given: object) -> list[Event]:
+    def saying(chat: Conversation, text: str | Turn, **given: object) -> list[TurnEvent]:
         named = {"runner": runner, **given} if isinstance(text, str) else given
         return collect(chat.send(text, **named), movements)  # type: ignore[arg-type]
 
     return saying
 
 
-def collect(events: object, movements: list[PrefixChange]) -> list[Event]:
-    async def main() -> list[Event]:
+def collect(events: object, movements: list[PrefixChange]) -> list[TurnEvent]:
+    async def main() -> list[TurnEvent]:
         return [event async for event in events]  # type: ignore[attr-defined]
 
     found = asyncio.run(main())

@@ -6,7 +6,7 @@ import pytest
 from tests.conformance.runners.conftest import MODEL, Open, Say
 from tests.runner_provider import Speaker
 
-from lamella import Conversation, Event, Note
+from lamella import Conversation, Note, TurnEvent
 from lamella.core.log.call import PrefixChange
 from lamella.errors import ContextOverflowError, InvalidReplyError
 from lamella.providers import ToolCall, Usage
@@ -71,7 +71,7 @@ def test_killed_process_leaves_question_pending(opened: Open, runner: str) -> No
     conversation = opened(speaker).chat("garden")
     assert replies(conversation) == ["(none)"]
 
-    async def resume() -> list[Event]:
+    async def resume() -> list[TurnEvent]:
         return [event async for event in conversation.resume()]
 
     last = asyncio.run(resume())[-1]
@@ -134,7 +134,7 @@ def test_each_call_is_in_ledger_with_tokens_and_cost(opened: Open, say: Say) -> 
     conversation = opened(Speaker(ANSWER)).chat("garden")
     say(conversation, "When?")
     call = conversation.ledger()[-1][-1]
-    assert (call.model, call.usage.prompt, call.usage.output) == (MODEL, 100, 7)
+    assert (call.model, call.usage.prompt_tokens, call.usage.output) == (MODEL, 100, 7)
     assert call.billed is not None
     assert call.billed > 0
 

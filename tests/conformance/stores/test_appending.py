@@ -157,7 +157,7 @@ def test_conversations_are_listed_the_last_changed_first(store: Store) -> None:
     store.append("c", say("one", at=AT), expected=0, title="Cats")
     store.append("c", say("two", at=LATER), expected=1)
     listed = [
-        (one.conversation, one.title, one.created, one.updated, one.version) for one in store.list_conversations()
+        (one.conversation, one.title, one.created, one.updated, one.event_count) for one in store.list_conversations()
     ]
     assert listed == [("c", "Cats", AT, LATER, 2), ("a", "", AT, AT, 1), ("b", "Bees", AT, AT, 1)]
 

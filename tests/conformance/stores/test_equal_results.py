@@ -74,7 +74,7 @@ class Load:
 
 
 def _version(store: Store, conversation: str) -> int:
-    return next((one.version for one in store.list_conversations() if one.conversation == conversation), 0)
+    return next((one.event_count for one in store.list_conversations() if one.conversation == conversation), 0)
 
 
 names = st.sampled_from(NAMES)

@@ -41,7 +41,7 @@ def test_erased_conversation_leaves_only_tombstone(two: Store) -> None:
         two.load("a")
     assert two.read_contents("a", [hash_bytes(SHARED), hash_bytes(OWN)]) == {}
     tombstone = next(one for one in two.list_conversations() if one.conversation == "a")
-    assert (tombstone.title, tombstone.version, tombstone.erased) == ("", 0, LATER)
+    assert (tombstone.title, tombstone.event_count, tombstone.erased_at) == ("", 0, LATER)
     assert (tombstone.created, tombstone.updated) == (AT, LATER)
     assert list(two.verify_erased("a")) == []
 
@@ -58,14 +58,14 @@ def test_shared_content_remains_for_other_conversations(two: Store) -> None:
 def test_erasing_twice_keeps_the_time_of_the_first(two: Store) -> None:
     two.erase_conversation("a", at=LATER)
     two.erase_conversation("a", at="2027-01-01T00:00:00Z")
-    assert {one.erased for one in two.list_conversations()} == {None, LATER}
+    assert {one.erased_at for one in two.list_conversations()} == {None, LATER}
 
 
 def test_unknown_conversation_can_be_erased_in_advance(store: Store) -> None:
     store.erase_conversation("c", at=LATER)
     with pytest.raises(ConversationErasedError):
         store.append("c", say("one"), expected=0)
-    assert [(one.conversation, one.erased) for one in store.list_conversations()] == [("c", LATER)]
+    assert [(one.conversation, one.erased_at) for one in store.list_conversations()] == [("c", LATER)]
 
 
 def test_erasing_content_keeps_event_that_names_it(two: Store) -> None:

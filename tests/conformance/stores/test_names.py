@@ -123,10 +123,10 @@ def two(url: str, opened: OpenStore) -> Store:
 
 
 def _check_repaired(store: Store, *, name: str) -> None:
-    store.repair("k1", _title)
+    store.rebuild_list_row("k1", _title)
     assert list(store.verify()) == []
     [found] = [one for one in store.list_conversations() if one.conversation == "k1"]
-    assert (found.title, found.version, found.name) == ("3 events", 3, name)
+    assert (found.title, found.event_count, found.name) == ("3 events", 3, name)
     assert store.append("k1", say("four"), expected=3) == 4
     assert list(store.verify()) == []
 
@@ -216,7 +216,7 @@ def test_loss_not_recorded_in_events_is_not_repaired(url: str, two: Store, damag
     tamper(url, DAMAGED[damage])
     before = list(two.verify())
     with pytest.raises(StoreCorruptedError, match="cannot be repaired"):
-        two.repair("k1", _title)
+        two.rebuild_list_row("k1", _title)
     assert list(two.verify()) == before != []
 
 
@@ -230,8 +230,8 @@ def test_reassigned_name_stays_with_new_conversation(url: str, two: Store) -> No
 def test_erased_conversation_is_not_repaired(url: str, two: Store) -> None:
     two.erase_conversation("k1", at=LATER)
     with pytest.raises(StoreCorruptedError):
-        two.repair("k1", _title)
-    assert [one.conversation for one in two.list_conversations() if one.erased is None] == ["k2"]
+        two.rebuild_list_row("k1", _title)
+    assert [one.conversation for one in two.list_conversations() if one.erased_at is None] == ["k2"]
 
 
 def test_append_after_false_head_is_refused(url: str, two: Store) -> None:

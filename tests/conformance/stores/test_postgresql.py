@@ -329,7 +329,7 @@ def test_commits_are_durable_despite_role_defaults(address: str) -> None:
         name="lax",
         timeout=2.0,
     )
-    assert lax.read(lambda transaction: transaction.query("SHOW synchronous_commit")) == [("on",)]
+    assert lax.run_read_transaction(lambda transaction: transaction.query("SHOW synchronous_commit")) == [("on",)]
     lax.close()
 
 
@@ -365,7 +365,7 @@ def test_reading_checkpoints_uses_index_with_any_planner(address: str, kept: Sto
     with psycopg.connect(where) as connection:
         connection.execute(f"SET search_path TO {schema}".encode())
         database = cast("Database", _Transacting(connection))
-        found = load_checkpoints(database, "new", lambda one: one.version, separate_only=False)
+        found = load_checkpoints(database, "new", lambda one: one.version, with_separate_data=False)
         counted = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relid = 'events'::regclass"
         [(read,)] = connection.execute(counted).fetchall()
     assert found == [100, 200, 300]

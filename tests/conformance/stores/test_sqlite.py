@@ -64,7 +64,7 @@ def test_sqlite_settings_make_writes_durable_and_erasure_real(path: Path) -> Non
     database = SqliteDatabase(str(path), timeout=1.0)
 
     def read(name: str) -> object:
-        return database.read(lambda transaction: transaction.query(f"PRAGMA {name}")[0][0])
+        return database.run_read_transaction(lambda transaction: transaction.query(f"PRAGMA {name}")[0][0])
 
     told = {name: read(name) for name in ("journal_mode", "synchronous", "fullfsync", "foreign_keys", "secure_delete")}
     assert told == {"journal_mode": "wal", "synchronous": 2, "fullfsync": 1, "foreign_keys": 1, "secure_delete": 1}
@@ -81,7 +81,7 @@ def test_full_disk_loses_nothing_and_append_works_later(path: Path) -> None:
         limited.append("c", attach(LARGE, text="two"), expected=1)
     assert "Make room" in caught.value.hint
     assert texts(limited, "c") == ["one"]
-    database.read(lambda transaction: transaction.query("PRAGMA max_page_count = 1000000"))
+    database.run_read_transaction(lambda transaction: transaction.query("PRAGMA max_page_count = 1000000"))
     _still_works(limited)
     limited.close()
 
@@ -89,7 +89,7 @@ def test_full_disk_loses_nothing_and_append_works_later(path: Path) -> None:
 def _limited(database: SqliteDatabase) -> Store:
     """A store whose file may not grow further: SQLite says then what it says of a full disk."""
     store = SqlStore(database, name="chats.db")
-    database.read(lambda transaction: transaction.query("PRAGMA max_page_count = 20"))
+    database.run_read_transaction(lambda transaction: transaction.query("PRAGMA max_page_count = 20"))
     return store
 
 
@@ -193,7 +193,7 @@ def test_interrupted_append_is_rolled_back(path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        database.write(interrupted)
+        database.run_write_transaction(interrupted)
     assert store.stats().contents == 0
     assert store.append("c", say("one"), expected=0) == 1
     database.close()
@@ -261,7 +261,7 @@ def read(transaction):
     transaction.query("SELECT * FROM contents")
 
 try:
-    database.read(read)
+    database.run_read_transaction(read)
 except StoreCorruptedError as error:
     print(error.code)
 """
@@ -294,11 +294,11 @@ def _write_at_once(database: SqliteDatabase, works: Sequence[Callable[[Transacti
 
     def write(number: int) -> None:
         try:
-            ended[number] = database.write(works[number])
+            ended[number] = database.run_write_transaction(works[number])
         except LamellaError as error:
             ended[number] = error
 
-    threads = [threading.Thread(target=database.write, args=(keep_open,))]
+    threads = [threading.Thread(target=database.run_write_transaction, args=(keep_open,))]
     threads[0].start()
     assert begun.wait(30)
     threads += [threading.Thread(target=write, args=(number,)) for number in range(len(works))]
@@ -315,7 +315,9 @@ def _write_at_once(database: SqliteDatabase, works: Sequence[Callable[[Transacti
 @pytest.fixture
 def counted(path: Path) -> Iterator[SqliteDatabase]:
     database = SqliteDatabase(str(path), timeout=30.0)
-    database.write(lambda transaction: transaction.run("CREATE TABLE numbers (number INTEGER PRIMARY KEY)"))
+    database.run_write_transaction(
+        lambda transaction: transaction.run("CREATE TABLE numbers (number INTEGER PRIMARY KEY)")
+    )
     yield database
     database.close()
 
@@ -371,7 +373,7 @@ def _fail_at_once(database: SqliteDatabase, *, writers: int) -> float:
 
 def _fail_to_write(database: SqliteDatabase) -> None:
     with pytest.raises(StoreUnavailableError, match="locked by someone else"):
-        database.write(lambda transaction: transaction.query("SELECT 1"))
+        database.run_write_transaction(lambda transaction: transaction.query("SELECT 1"))
 
 
 def test_conversations_of_many_threads_are_whole_and_in_order(path: Path, opened: OpenStore) -> None:
@@ -413,7 +415,7 @@ def test_conversation_is_found_by_index(path: Path) -> None:
 def test_reads_do_not_wait_for_writes(path: Path) -> None:
     inside, looked, written = threading.Event(), threading.Event(), list[str]()
     with closing(SqliteDatabase(str(path), timeout=1.0)) as database:
-        database.write(lambda transaction: transaction.run("CREATE TABLE t (n)"))
+        database.run_write_transaction(lambda transaction: transaction.run("CREATE TABLE t (n)"))
 
         def write(transaction: Transaction) -> None:
             transaction.run("INSERT INTO t VALUES (1)")
@@ -421,7 +423,7 @@ def test_reads_do_not_wait_for_writes(path: Path) -> None:
             looked.wait(5)
 
         def commit() -> None:
-            database.write(write)
+            database.run_write_transaction(write)
             written.append("done")
 
         thread = threading.Thread(target=commit)

@@ -126,7 +126,7 @@ def test_invalid_key_is_reported_and_blocks_no_other_conversation(url: str, fill
     assert {("c", "events"), ("c", "conversation")} <= set(_places(filled))
     tamper(url, "UPDATE conversations SET head = 'sha256:0' WHERE id = ''")
     assert (None, "conversation") in _places(filled)
-    assert [one.conversation for one in filled.list_conversations() if one.erased is None] == ["d"]
+    assert [one.conversation for one in filled.list_conversations() if one.erased_at is None] == ["d"]
 
 
 def test_events_moved_to_another_conversation_are_found(url: str, filled: Store) -> None:

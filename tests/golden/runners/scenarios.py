@@ -37,7 +37,7 @@ NOTES = {
 }
 PROJECT = ProjectFolder(
     name="garden",
-    sources=dict.fromkeys(NOTES, 0.0),
+    source_mtimes=dict.fromkeys(NOTES, 0.0),
     folders={".": 0.0},
     instructions="Give lengths in metres.",
     memory="The wall faces south.",
@@ -201,7 +201,7 @@ async def _perform(play: Play, place: RunnerContext) -> str:
 
 def _finish_stage(chat: Conversation, fields: Mapping[str, str]) -> None:
     if not fields:
-        chat.rewind_stage(FIRST_STAGE)
+        chat.rewind_to_stage(FIRST_STAGE)
         return
     chat.write_stage(fields)
     chat.submit_stage()

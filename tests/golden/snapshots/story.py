@@ -5,7 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from lamella.core.log.events.kinds import EventKind, EventRecord
-from lamella.core.log.log import SNAPSHOT_FORMAT, EventLog
+from lamella.core.log.log import SNAPSHOT_FORMAT, FoldedLog
 from lamella.core.log.snapshots import Snapshot, encode_separate_columns, encode_snapshot, make_snapshot
 from lamella.core.log.tree import split_columns
 from lamella.core.log.turn import MessageAuthor
@@ -35,8 +35,8 @@ def read_events() -> list[EventRecord]:
     ]
 
 
-def fold(records: list[EventRecord]) -> EventLog:
-    log = EventLog(NAME)
+def fold(records: list[EventRecord]) -> FoldedLog:
+    log = FoldedLog(NAME)
     log.extend(records)
     return log
 

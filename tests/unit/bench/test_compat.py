@@ -3,11 +3,11 @@
 import pytest
 from bench.compat import WIRES, list_glued, measure_cost, measure_overhead
 
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.wires import ApiFormat
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_compat_documents_cost_less_than_naive_and_stay_readable(wire: Wire) -> None:
+def test_compat_documents_cost_less_than_naive_and_stay_readable(wire: ApiFormat) -> None:
     cost = measure_cost(wire, turns=6)
     assert cost.glued == cost.readable == sum(len(list_glued(number)) for number in range(6))
     assert 0 < cost.ratio < 0.7

@@ -6,7 +6,7 @@ import pytest
 
 from lamella.cli.clipboard import (
     copy_to_clipboard,
-    list_image_readers,
+    list_clipboard_programs,
     read_clipboard_image,
     terminal_accepts_clipboard,
 )
@@ -44,7 +44,7 @@ def test_output_that_is_no_terminal_accepts_no_clipboard_text() -> None:
 
 
 def test_readers_of_images_are_listed_in_order() -> None:
-    assert list_image_readers() == [name for name, _, _ in PROGRAMS]
+    assert list_clipboard_programs() == [name for name, _, _ in PROGRAMS]
 
 
 @pytest.mark.parametrize(("name", "variable", "arguments"), PROGRAMS)

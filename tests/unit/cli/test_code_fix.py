@@ -21,12 +21,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("is_complete", "text"), [(True, "x = 2\n"), (False, "x = 1\n")])
 def test_change_of_answer_that_was_cut_off_is_refused(folder: Path, *, is_complete: bool, text: str) -> None:
     offer = ChangeOffer(folder=folder, check=None, applies_without_asking=True)
-    offer.process(ANSWER, is_complete=is_complete, asks=True)
+    offer.apply_if_confirmed(ANSWER, is_complete=is_complete, asks=True)
     if is_complete:
-        offer.finish()
+        offer.raise_if_unsuccessful()
     else:
         with pytest.raises(WriteDeniedError, match="cut off"):
-            offer.finish()
+            offer.raise_if_unsuccessful()
     assert (folder / "a.py").read_text() == text
 
 

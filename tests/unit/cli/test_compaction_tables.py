@@ -8,7 +8,7 @@ from lamella import CompactionReceipt
 from lamella.cli import compaction_tables as compaction
 from lamella.cli.compaction_tables import lower_target_share, print_compaction
 from lamella.conversation.compaction import CompactionProposal
-from lamella.core.ledger.entry import CostEstimate
+from lamella.core.ledger.entry import CompactionCostEstimate
 from lamella.core.log.receipts import CompactionStep, CompactionStepName
 from lamella.core.prompt.envelope import PromptTokenCounts
 
@@ -22,7 +22,7 @@ STEPS = (
 )
 
 
-def planned(outlook: CostEstimate | None = None) -> CompactionProposal:
+def planned(outlook: CompactionCostEstimate | None = None) -> CompactionProposal:
     receipt = CompactionReceipt(id="r1", parent="m1", steps=STEPS, tokens_before=1_000, tokens_after=400, target=500)
     return CompactionProposal(receipt=receipt, target_tokens=500, before=BEFORE, after=AFTER, cost_estimate=outlook)
 
@@ -32,7 +32,7 @@ def test_attachment_steps_are_compaction_steps() -> None:
 
 
 def test_plan_shows_layers_steps_and_savings(capsys: pytest.CaptureFixture[str]) -> None:
-    outlook = CostEstimate(changed_tokens=1_200, cost_now=Decimal("0.0020"), saved_per_turn=Decimal("0.001"))
+    outlook = CompactionCostEstimate(changed_tokens=1_200, cost_now=Decimal("0.0020"), saved_per_turn=Decimal("0.001"))
     print_compaction("garden", planned(outlook))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "garden  1,000 → 400 of 4,000 tokens  target 500  █ kept  ░ removed"
@@ -51,7 +51,9 @@ def test_plan_shows_layers_steps_and_savings(capsys: pytest.CaptureFixture[str])
 
 def test_committed_compaction_says_how_to_undo(capsys: pytest.CaptureFixture[str]) -> None:
     print_compaction(
-        "garden", planned(CostEstimate(changed_tokens=0, cost_now=None, saved_per_turn=None)), undo_command="/undo"
+        "garden",
+        planned(CompactionCostEstimate(changed_tokens=0, cost_now=None, saved_per_turn=None)),
+        undo_command="/undo",
     )
     lines = capsys.readouterr().out.splitlines()
     assert "0 cached tokens will be sent again. No price known for this model." in lines

@@ -14,8 +14,8 @@ from lamella.cli.chat.output import PlainOutput, show_events
 from lamella.cli.interrupts import (
     TerminatedBySignal,
     cancel_on_signals,
-    ignore_ctrl_c,
     ignore_interrupts,
+    ignore_interrupts_until_exit,
     raise_on_interrupt,
     raise_resume_hint_on_interrupt,
 )
@@ -117,7 +117,7 @@ def test_question_raises_on_interrupt_whatever_handler_is_set() -> None:
 
 
 def test_ctrl_c_is_ignored_before_the_program_ends() -> None:
-    ignore_ctrl_c()
+    ignore_interrupts_until_exit()
     os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
@@ -135,7 +135,7 @@ def stop_during(folder: Path, *, answers: bool, store: str | None = None) -> Lam
         if answers:
             asyncio.run(show_events(opened.run(TurnRequest(text="What grows?")), PlainOutput(quiet=True)))
         else:
-            opened.conversation_log.ask("What grows?")
+            opened.conversation.ask("What grows?")
         raise KeyboardInterrupt
 
 

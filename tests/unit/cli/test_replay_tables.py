@@ -43,4 +43,4 @@ def test_reference_without_text_is_labelled_known() -> None:
     assert render_layer_bar(layer, 0, 1).plain.endswith("0  →a.md known, →b.md known")
     chat.reply("Yes?")
     alone = chat.ask("And now?", attach=notes[:1]).envelope.layers[2]
-    assert render_layer_bar(alone, 0, 1).plain.endswith("0  →a.md known")
+    assert render_layer_bar(alone, 0, 1).plain.endswith("→a.md known")

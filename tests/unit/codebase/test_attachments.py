@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamella.codebase.attachments import parse_json_files, read_json_files
+from lamella.codebase.attachments import parse_files_from_json, read_files_from_json
 from lamella.errors import SourceNotFoundError, SourceUnreadableError
 
 
@@ -13,7 +13,7 @@ from lamella.errors import SourceNotFoundError, SourceUnreadableError
     [b'{"a.py": "x"}', b'[{"path": "a.py", "text": "x"}]', b'[{"path": "a.py", "content": "x", "size": 1}]'],
 )
 def test_files_are_texts_by_path_or_a_list(data: bytes) -> None:
-    assert parse_json_files(data, "it") == {"a.py": "x"}
+    assert parse_files_from_json(data, "it") == {"a.py": "x"}
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ def test_files_are_texts_by_path_or_a_list(data: bytes) -> None:
 )
 def test_input_without_files_is_error_with_hint(data: bytes) -> None:
     with pytest.raises(SourceUnreadableError) as raised:
-        parse_json_files(data, "it")
+        parse_files_from_json(data, "it")
     assert "src/main.py" in raised.value.hint
 
 
 def test_file_list_is_read_and_missing_file_is_error(tmp_path: Path) -> None:
     (tmp_path / "files.json").write_text('{"a.py": "x"}')
-    assert read_json_files(tmp_path / "files.json") == {"a.py": "x"}
+    assert read_files_from_json(tmp_path / "files.json") == {"a.py": "x"}
     with pytest.raises(SourceNotFoundError):
-        read_json_files(tmp_path / "none.json")
+        read_files_from_json(tmp_path / "none.json")

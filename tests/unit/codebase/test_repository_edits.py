@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.codebase.repositories import WATCH, commit, count, write
 
-from lamella.codebase.repository_edits import NamedFile, RepositoryEditor
+from lamella.codebase.repository_edits import MentionedFile, RepositoryEditor
 from lamella.errors import WriteDeniedError
 from lamella.vault_writer import BackupFolder
 
@@ -51,7 +51,7 @@ def editor(folder: Path) -> RepositoryEditor:
     )
 
 
-def read(folder: Path, text: str, *, budget: int = 5_000, skip: Sequence[str] = ()) -> list[NamedFile]:
+def read(folder: Path, text: str, *, budget: int = 5_000, skip: Sequence[str] = ()) -> list[MentionedFile]:
     return editor(folder).read_named_files(text, budget=budget, count_tokens=count, skip=skip)
 
 

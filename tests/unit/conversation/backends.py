@@ -9,7 +9,7 @@ from lamella.conversation.conversation import Conversation
 from lamella.core.log.events.kinds import EventBatch, EventRecord
 from lamella.core.values import replace
 from lamella.errors import StoreUnavailableError
-from lamella.ports import Checkpoint, ConversationSummary, Result, Store, StoreProblem, StoreStats
+from lamella.ports import Checkpoint, ConversationListItem, Result, Store, StoreProblem, StoreStats
 from lamella.stores.memory import InMemoryStore
 from lamella.wiring import open_backend
 
@@ -59,20 +59,20 @@ class Failing:
         return self._store.save_checkpoint(conversation_key, checkpoint, replaced_versions=replaced_versions)
 
     def read_checkpoints(
-        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
     ) -> Sequence[Result]:
         self._check()
-        return self._store.read_checkpoints(conversation_key, decode, separate_only=separate_only)
+        return self._store.read_checkpoints(conversation_key, decode, with_separate_data=with_separate_data)
 
     def read_contents(self, conversation_key: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
         self._check()
         return self._store.read_contents(conversation_key, hashes)
 
-    def list_conversations(self) -> Sequence[ConversationSummary]:
+    def list_conversations(self) -> Sequence[ConversationListItem]:
         self._check()
         return self._store.list_conversations()
 
-    def find_conversation(self, name: str) -> ConversationSummary | None:
+    def find_conversation(self, name: str) -> ConversationListItem | None:
         self._check()
         return self._store.find_conversation(name)
 
@@ -92,9 +92,9 @@ class Failing:
         self._check()
         return self._store.verify_erased(conversation_key)
 
-    def repair(self, conversation_key: str, get_title: Callable[[Sequence[EventRecord]], str]) -> None:
+    def rebuild_list_row(self, conversation_key: str, get_title: Callable[[Sequence[EventRecord]], str]) -> None:
         self._check()
-        self._store.repair(conversation_key, get_title)
+        self._store.rebuild_list_row(conversation_key, get_title)
 
     def stats(self) -> StoreStats:
         self._check()

@@ -10,7 +10,7 @@ from tests.waiting import HANG_SECONDS
 
 from lamella import Message, Note, Turn
 from lamella.conversation.backend import Backend, ConversationSettings
-from lamella.conversation.compaction import SummariesNeeded, run_with_summaries
+from lamella.conversation.compaction import SummariesNeeded, run_restarting_for_summaries
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.summaries import CallbackSummaryFetcher, SummaryRequestBatch
 from lamella.conversation.threads import Workers
@@ -175,7 +175,7 @@ def test_failure_of_batch_is_raised_to_waiter() -> None:
 
     async def wait() -> None:
         async with asyncio.timeout(HANG_SECONDS):
-            await run_with_summaries(work, Workers().run)
+            await run_restarting_for_summaries(work, Workers().run)
 
     with pytest.raises(OSError, match="no more threads"):
         asyncio.run(wait())

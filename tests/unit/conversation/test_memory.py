@@ -38,33 +38,35 @@ def talk(*questions: str, teller: Teller | None = None) -> Conversation:
 
 def test_one_line_summary_has_day_title_and_first_question() -> None:
     chat = talk("When are beans sown?", "And peas?")
-    line, author, _ = chat.one_line_summary()
+    line, author, _ = chat.summarize_in_one_line_with_author()
     assert line.endswith(", When are beans sown?")
     assert (line[:4].isdigit(), author) == (True, "")
     chat.rename("The garden")
-    assert chat.one_line_summary()[0].endswith(", The garden: When are beans sown?")
+    assert chat.summarize_in_one_line_with_author()[0].endswith(", The garden: When are beans sown?")
 
 
 def test_summarizer_writes_one_line_summary() -> None:
-    line, author, why = talk("When are beans sown?", teller=Teller("Sowing beans,\nin May.")).one_line_summary()
+    line, author, why = talk(
+        "When are beans sown?", teller=Teller("Sowing beans,\nin May.")
+    ).summarize_in_one_line_with_author()
     assert (line.endswith(": Sowing beans, in May."), author, why) == (True, "a model", "")
 
 
 @pytest.mark.parametrize("said", ["", 'The user said "plant a tree in the garden today".'])
 def test_failed_or_invented_summary_is_not_used(said: str) -> None:
-    line, author, why = talk("When are beans sown?", teller=Teller(said)).one_line_summary()
+    line, author, why = talk("When are beans sown?", teller=Teller(said)).summarize_in_one_line_with_author()
     assert (line.endswith(", When are beans sown?"), author, bool(why)) == (True, "", True)
 
 
 def test_empty_conversation_has_no_summary() -> None:
     with pytest.raises(InvalidOperationError, match="Nothing was said"):
-        talk().one_line_summary()
+        talk().summarize_in_one_line_with_author()
 
 
 def test_long_conversation_is_summarized_from_its_end() -> None:
     chat = talk(*(f"Question {number} {'word ' * 500}" for number in range(12)), teller=Teller("Many questions."))
-    assert chat.one_line_summary() == (
-        f"{chat.one_line_summary()[0][:10]}, {chat.title}: Many questions.",
+    assert chat.summarize_in_one_line_with_author() == (
+        f"{chat.summarize_in_one_line_with_author()[0][:10]}, {chat.title}: Many questions.",
         "a model",
         "",
     )

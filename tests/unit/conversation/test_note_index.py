@@ -10,7 +10,7 @@ from lamella.conversation.turn import ModelAnswer
 from lamella.core.log.turn import StoredCitation
 from lamella.core.messages import ModelReply, StopReason
 
-PASSAGE = NotePassage(path="costs.md", place="May", text="Seeds: 12.")
+PASSAGE = NotePassage(path="costs.md", passage_position="May", text="Seeds: 12.")
 GARDEN = Note(path="garden.md", text="# Beds\n\nBeans in the north.\n")
 CITED = (
     StoredCitation(id="costs.md#passage:May", place="May"),

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.rendered import attached, sent
 
 from lamella import Conversation, Folder, Note, Tag
-from lamella.conversation.note_selection import group_notes, parse_via, rank_by_words
+from lamella.conversation.note_selection import group_by_folder_or_tag, parse_via, rank_by_words
 from lamella.core.artifacts.kinds import make_artifact
 from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
 from lamella.core.text.outline import shorten_list
@@ -100,7 +100,7 @@ def test_via_is_parsed_into_kind_and_name() -> None:
     assert parse_via("template:docs") == (ArtifactKind.FOLDER, "docs")
     assert parse_via("template") is None
     alone = make_artifact(ArtifactKind.NOTE, text="x", source=ArtifactSource(path="a.md"))
-    assert group_notes([alone]) == {}
+    assert group_by_folder_or_tag([alone]) == {}
     assert rank_by_words("b", [("a.md", "a"), ("b.md", "b")]) == ["b.md", "a.md"]
 
 

@@ -78,9 +78,9 @@ def begin(*lines: ScriptedReply, **settings: object) -> Sitting:
 def test_keep_alive_is_off_by_default_and_price_is_offered() -> None:
     sitting = begin()
     assert (sitting.keep(), sitting.provider.requests, sitting.slept) == (0, [], [])
-    assert sitting.chat.expired_cache() is None
+    assert sitting.chat.estimate_cache_expiry() is None
     sitting.clock.advance(LIFETIME * 0.85)
-    cold = sitting.chat.expired_cache()
+    cold = sitting.chat.estimate_cache_expiry()
     assert cold is not None
     assert cold.keep_alive is not None
     assert cold.keep_alive.due_at == NOON + timedelta(seconds=DUE)
@@ -122,7 +122,7 @@ def test_keep_alive_postpones_expiry_in_plan_and_warning() -> None:
     sitting = begin(PONG, keep_alive=1)
     sitting.keep()
     sitting.clock.advance(LIFETIME * 0.7)
-    assert sitting.chat.expired_cache() is None
+    assert sitting.chat.estimate_cache_expiry() is None
     kept = sitting.say("And then?")
     assert (kept.keep_messages, kept.expiry) == (None, CacheExpiry.KEPT_ALIVE)
     assert kept.cached_message is not None

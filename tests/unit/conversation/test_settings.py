@@ -11,7 +11,7 @@ from lamella.conversation.conversation import Conversation
 from lamella.conversation.settings import SYSTEM_PART_SETTINGS, SettingsOverrides
 from lamella.conversation.turn import TurnRequest
 from lamella.core.log.events.codec import build_event_batch
-from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.events.message import QuestionEvent
 from lamella.core.messages import ModelRequest
 from lamella.errors import SettingError
 from lamella.stores.memory import InMemoryStore
@@ -132,7 +132,7 @@ def test_old_turns_are_in_library_and_open_ones_follow_settings() -> None:
     found: dict[str, str] = {}
     for name, terms in asked.items():
         store = InMemoryStore()
-        event = convert({**message, **terms}, MessageEvent)
+        event = convert({**message, **terms}, QuestionEvent)
         store.append("chat", build_event_batch(event, timestamp="2026-01-01T00:00:00Z"), expected=0)
         found[name] = str(make_chat(store).preview("Two?").envelope.layout)
     assert found == {"first": "library", "given": "in_place", "open": "auto"}

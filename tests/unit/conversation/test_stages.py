@@ -77,7 +77,7 @@ def test_refused_stage_change_keeps_workflow_and_pending_turn(chat: Work) -> Non
     deeds: tuple[Callable[[], object], ...] = (
         chat.submit_stage,
         chat.approve_stage,
-        lambda: chat.rewind_stage("design"),
+        lambda: chat.rewind_to_stage("design"),
         lambda: chat.start_workflow("paper"),
         lambda: chat.write_stage({}),
     )
@@ -162,7 +162,7 @@ def test_each_prefix_change_of_workflow_names_its_cause(chat: Work) -> None:
     ask()
     chat.undo()
     ask()
-    chat.rewind_stage("problem")
+    chat.rewind_to_stage("problem")
     ask()
     assert moved == [
         ("first_turn", None),

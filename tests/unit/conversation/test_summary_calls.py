@@ -413,7 +413,7 @@ def test_own_loop_opens_own_provider_unless_shareable(*, roams: bool) -> None:
     pool.send_context_for("m", max_answer_tokens=1)
 
     async def use() -> ModelProvider:
-        async with pool.open_send_context("m", max_answer_tokens=1) as send_context:
+        async with pool.open_separate_send_context("m", max_answer_tokens=1) as send_context:
             return send_context.provider
 
     lent = asyncio.run(use())

@@ -75,7 +75,7 @@ class Reads:
         self._memory: FileCache[str] = FileCache(max_weight=limit, get_weight=len, now_ns=lambda: time_ns() + later)
 
     def __call__(self, file: Path, *, keeps: bool = True) -> str:
-        return self._memory.get(file, file, lambda: self._read(file), is_cacheable=lambda _: keeps)
+        return self._memory.get_or_compute(file, file, lambda: self._read(file), is_cacheable=lambda _: keeps)
 
     def _read(self, file: Path) -> str:
         self.count += 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lamella.files import make_folder, replace_file, write_new_file
+from lamella.files import make_data_folder, replace_file, write_new_file
 
 
 def test_new_file_is_written_atomically_and_never_overwrites(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_leftovers_of_killed_process_are_removed_and_active_ones_kept(tmp_path: 
         os.utime(file, (1, 1))
     with held.open() as writer:
         fcntl.flock(writer, fcntl.LOCK_EX)
-        make_folder(tmp_path)
+        make_data_folder(tmp_path)
     assert sorted(tmp_path.iterdir()) == sorted([begun, held, other])
 
 

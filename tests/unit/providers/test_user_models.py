@@ -9,8 +9,8 @@ from msgspec.structs import fields
 from lamella.core.ledger.cache_profile import GENERIC_PROFILE, CacheProfile
 from lamella.errors import SettingError
 from lamella.profiles import ModelProfile, UsageFields, get_cache_profile
-from lamella.providers.models import BuiltInModels
-from lamella.providers.user_models import ModelIn, load_profiles, parse_profiles
+from lamella.providers.models import BuiltInModelProfiles
+from lamella.providers.user_models import ModelFactsEntry, load_profiles, parse_profiles
 
 OWN = """
 [[model]]
@@ -37,7 +37,7 @@ diagnostics = false
 
 
 def test_unknown_model_has_facts_of_file() -> None:
-    found = parse_profiles(OWN, name="own.toml").get_model("local:My-Model-7b")
+    found = parse_profiles(OWN, name="own.toml").get_model_profile("local:My-Model-7b")
     assert (found.window, found.as_of) == (32_000, "2026-11-16")
     assert found.cache == CacheProfile(name="my-model", granularity=16, lifetime=60)
     assert found.usage == UsageFields(input="prompt_tokens", output="completion_tokens", includes_cached=True)
@@ -45,23 +45,26 @@ def test_unknown_model_has_facts_of_file() -> None:
 
 def test_omitted_facts_use_built_in_values() -> None:
     models = parse_profiles(OWN, name="own.toml")
-    shipped, found = BuiltInModels().get_model("claude-opus-5-5"), models.get_model("anthropic:claude-opus-5-5")
+    shipped, found = (
+        BuiltInModelProfiles().get_model_profile("claude-opus-5-5"),
+        models.get_model_profile("anthropic:claude-opus-5-5"),
+    )
     assert (found.read, found.cache.minimum) == (Decimal("0.04"), 256)
     assert [lifetime.write for lifetime in found.lifetimes] == [Decimal("1.3")]
     assert (found.breakpoints, found.lookback, found.window) == (shipped.breakpoints, shipped.lookback, shipped.window)
-    assert models.get_profile("claude-opus-5-5") == get_cache_profile(found)
+    assert models.get_cache_profile("claude-opus-5-5") == get_cache_profile(found)
 
 
 def test_entry_can_be_like_another_model() -> None:
-    found = parse_profiles(OWN, name="own.toml").get_model("house-claude-2")
+    found = parse_profiles(OWN, name="own.toml").get_model_profile("house-claude-2")
     assert (found.provider, found.breakpoints, found.diagnostics) == ("anthropic", 4, False)
 
 
 def test_models_not_in_file_are_unchanged() -> None:
     models = parse_profiles(OWN, name="own.toml")
-    assert models.get_model("gpt-6-sol") == BuiltInModels().get_model("gpt-6-sol")
-    assert models.get_profile("unheard-of") == GENERIC_PROFILE
-    assert models.get_profile(None) == GENERIC_PROFILE
+    assert models.get_model_profile("gpt-6-sol") == BuiltInModelProfiles().get_model_profile("gpt-6-sol")
+    assert models.get_cache_profile("unheard-of") == GENERIC_PROFILE
+    assert models.get_cache_profile(None) == GENERIC_PROFILE
 
 
 def test_every_fact_can_be_given_in_a_file() -> None:
@@ -69,7 +72,7 @@ def test_every_fact_can_be_given_in_a_file() -> None:
     derived = {"name", "write", "marks", "longer"}
     cache = {field.name for field in fields(CacheProfile)} - derived
     facts = {field.name for field in fields(ModelProfile)} - {"cache"}
-    assert set(ModelIn.model_fields) == cache | facts | {"match", "like"}
+    assert set(ModelFactsEntry.model_fields) == cache | facts | {"match", "like"}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +103,7 @@ def test_invalid_facts_are_reported_with_position(text: str, words: str) -> None
 def test_facts_are_read_from_path(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(OWN, encoding="utf-8")
-    assert load_profiles(path).get_model("my-model").window == 32_000
+    assert load_profiles(path).get_model_profile("my-model").window == 32_000
     with pytest.raises(SettingError, match="cannot be read"):
         load_profiles(tmp_path / "missing.toml")
     path.write_bytes(b"\xff")
@@ -110,4 +113,4 @@ def test_facts_are_read_from_path(tmp_path: Path) -> None:
 
 def test_every_field_of_a_profile_is_documented() -> None:
     text = (Path(__file__).parents[3] / "docs" / "reference" / "models.md").read_text(encoding="utf-8")
-    assert [field for field in ModelIn.model_fields if f"| `{field}` |" not in text] == []
+    assert [field for field in ModelFactsEntry.model_fields if f"| `{field}` |" not in text] == []

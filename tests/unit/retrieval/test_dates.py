@@ -4,13 +4,13 @@ from datetime import date
 
 import pytest
 
-from lamella.retrieval.dates import DaySpan, parse_day_range, parse_days_in_name
+from lamella.retrieval.dates import DaySpan, extract_day_range, parse_day_span_in_name
 
 TODAY = date(2026, 11, 17)  # a Tuesday
 
 
 def spans(text: str) -> tuple[str, str] | None:
-    span, _ = parse_day_range(text, today=TODAY)
+    span, _ = extract_day_range(text, today=TODAY)
     return None if span is None else (span.start.isoformat(), span.end.isoformat())
 
 
@@ -72,18 +72,18 @@ def test_time_words_are_parsed_as_days(text: str, start: str, end: str) -> None:
     ],
 )
 def test_text_resembling_date_stays_words(text: str) -> None:
-    assert parse_day_range(text, today=TODAY) == (None, text)
+    assert extract_day_range(text, today=TODAY) == (None, text)
 
 
 def test_rest_of_query_is_returned() -> None:
-    span, rest = parse_day_range("what did we decide last week about beans", today=TODAY)
+    span, rest = extract_day_range("what did we decide last week about beans", today=TODAY)
     assert span is not None
     assert span.words == "last week"
     assert rest.split() == ["what", "did", "we", "decide", "about", "beans"]
 
 
 def test_first_month_of_a_year_follows_the_last_of_another() -> None:
-    span, _ = parse_day_range("last month", today=date(2026, 1, 31))
+    span, _ = extract_day_range("last month", today=date(2026, 1, 31))
     assert span == DaySpan(date(2025, 12, 1), date(2026, 1, 1), "last month")
 
 
@@ -98,11 +98,11 @@ def test_first_month_of_a_year_follows_the_last_of_another() -> None:
     ],
 )
 def test_note_name_may_be_day_week_or_month(stem: str, start: str, end: str) -> None:
-    found = parse_days_in_name(stem)
+    found = parse_day_span_in_name(stem)
     assert found is not None
     assert (found.start.isoformat(), found.end.isoformat()) == (start, end)
 
 
 @pytest.mark.parametrize("stem", ["", "beans", "99999999", "2026-02-30", "v2026-03 draft", "2026-W60"])
 def test_other_names_have_no_date(stem: str) -> None:
-    assert parse_days_in_name(stem) is None
+    assert parse_day_span_in_name(stem) is None

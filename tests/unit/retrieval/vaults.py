@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lamella.ports import NoteHit
 from lamella.retrieval.index import VaultIndex
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
 
@@ -32,7 +32,7 @@ def date(file: Path, at: datetime) -> None:
 def indexed(root: Path, file: Path | None = None) -> Iterator[VaultIndex]:
     """The index of a vault, up to date."""
     index = VaultIndex(
-        file or root.parent / f"{root.name}-index" / "index.db", vault=root, open_readers=open_sources(root)
+        file or root.parent / f"{root.name}-index" / "index.db", vault=root, open_readers=make_source_opener(root)
     )
     try:
         index.refresh()

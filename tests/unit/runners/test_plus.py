@@ -8,7 +8,7 @@ import pytest
 from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Conversation, Engine, Event, Note, Tool
+from lamella import Conversation, Engine, Note, Tool, TurnEvent
 from lamella.core.log.call import PrefixChange
 from lamella.errors import InvalidReplyError, SecretError
 from lamella.runners.plus import PLUS_GUIDELINES
@@ -32,7 +32,7 @@ class Shed:
             return output or f"{name} found it."
 
         changes = name not in ("search_notes", "web_search")
-        return Tool(name=name, description=f"Does {name}.", parameters=schema, run=run, changes=changes)
+        return Tool(name=name, description=f"Does {name}.", parameters=schema, run=run, has_side_effects=changes)
 
     def all(self) -> list[Tool]:
         looking = [self.make(name) for name in ("search_notes", "web_search", "write_note", "shop__order")]
@@ -70,8 +70,8 @@ def open_chat(speaker: Speaker, engines: list[Engine], **settings: object) -> Co
     return engines[-1].chat("x", **settings)
 
 
-def say(chat: Conversation, text: str, **given: object) -> list[Event]:
-    async def collect() -> list[Event]:
+def say(chat: Conversation, text: str, **given: object) -> list[TurnEvent]:
+    async def collect() -> list[TurnEvent]:
         return [event async for event in chat.send(text, runner="plus", **given)]  # type: ignore[arg-type]
 
     return asyncio.run(collect())

@@ -5,7 +5,7 @@ from lamella.runners.project import MAX_LISTED_SOURCES, describe_source_changes,
 
 
 def folder(*paths: str, at: float = 10.0, **further: object) -> ProjectFolder:
-    return ProjectFolder(name="garden", sources=dict.fromkeys(paths, at), folders={".": at}, **further)  # type: ignore[arg-type]
+    return ProjectFolder(name="garden", source_mtimes=dict.fromkeys(paths, at), folders={".": at}, **further)  # type: ignore[arg-type]
 
 
 def test_project_without_sources_says_so() -> None:

@@ -4,12 +4,12 @@ import pytest
 
 from lamella.attach import Tool
 from lamella.providers import ToolCall
-from lamella.runners.tool_rounds import ToolSearch, find_repeated_searches, find_search, list_search_tools
+from lamella.runners.tool_rounds import SearchCall, find_repeated_searches, find_search, list_search_tools
 
 SEARCHING = frozenset({"search"})
 
 
-def search(query: str, tool: str = "search", more: str = "") -> ToolSearch:
+def search(query: str, tool: str = "search", more: str = "") -> SearchCall:
     found = find_search(ToolCall(id="c", name=tool, arguments=f'{{"query": "{query}"{more}}}'), {tool})
     assert found is not None
     return found

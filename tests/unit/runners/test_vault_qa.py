@@ -9,7 +9,7 @@ import pytest
 from tests.runner_provider import Speaker
 
 import lamella
-from lamella import Conversation, Engine, Event, Note
+from lamella import Conversation, Engine, Note, TurnEvent
 from lamella.errors import InvalidReplyError, SecretError, SourceNotFoundError
 from lamella.runners.vault_qa import VAULT_QA_GUIDELINES
 from lamella.testing import ScriptedReply
@@ -51,7 +51,7 @@ def opened(tmp_path: Path, vault: Path) -> Iterator[Open]:
 
 def say(chat: Conversation, text: str, *, stop_after: str | None = None, **given: object) -> str:
     async def collect() -> str:
-        events: list[Event] = []
+        events: list[TurnEvent] = []
         coming = chat.send(text, runner="vault_qa", **given)  # type: ignore[arg-type]
         async for event in coming:
             events.append(event)

@@ -8,7 +8,7 @@ import pytest
 
 import lamella
 from lamella import Note, ToolResult
-from lamella.notes import NoteChange
+from lamella.notes import FileChange
 from lamella.providers import StopReason, ToolCall
 from lamella.runners.write_blocks import with_write_blocks
 from lamella.testing import ScriptedProvider, ScriptedReply
@@ -20,7 +20,7 @@ ANSWER = f"Here it is.\n{BLOCK}"
 def talk(
     vault: Path,
     *lines: ScriptedReply | str,
-    allow: Callable[[NoteChange], bool] | None = None,
+    allow: Callable[[FileChange], bool] | None = None,
     attach: tuple[Note, ...] = (),
     text: str = "Write it. @composer",
     **settings: object,
@@ -56,7 +56,7 @@ def test_write_block_is_written_after_consent_and_next_turn_knows(vault: Path) -
     ("allow", "told"), [(lambda _change: False, "the user said no"), (None, "nobody can be asked here")]
 )
 def test_write_block_without_consent_is_not_written_and_reported(
-    vault: Path, allow: Callable[[NoteChange], bool] | None, told: str
+    vault: Path, allow: Callable[[FileChange], bool] | None, told: str
 ) -> None:
     shown, _ = talk(vault, ANSWER, allow=allow)
     assert told in shown
@@ -132,7 +132,7 @@ def test_block_read_in_earlier_turn_is_not_written_in_any_layout(
 
 
 def test_fenced_block_is_shown_without_asking(vault: Path) -> None:
-    asked: list[NoteChange] = []
+    asked: list[FileChange] = []
     answer = f"The form is:\n```xml\n{BLOCK}\n```\n"
     shown, _ = talk(vault, answer, allow=lambda change: asked.append(change) or True)  # type: ignore[func-returns-value]
     assert (shown, asked) == (answer, [])

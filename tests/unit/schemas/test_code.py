@@ -2,7 +2,7 @@
 
 from tests.bodies import as_json
 
-from lamella.code import CodeAnswer, TaskState, select_files
+from lamella.code import CodeAnswer, InstructionsInPrompt, select_files
 from lamella.core.values import replace
 from lamella.runners.code_questions import PlainMessage
 from lamella.schemas.code import filter_to_json, solution_to_json
@@ -10,7 +10,7 @@ from lamella.schemas.code import filter_to_json, solution_to_json
 SOLUTION = CodeAnswer(
     reply="so",
     history=(PlainMessage("user", "why"), PlainMessage("assistant", "so")),
-    state=TaskState(("regular",)),
+    state=InstructionsInPrompt(("regular",)),
     tokens_used=47,
     model="m",
     warnings=("Odd.",),

@@ -2,7 +2,7 @@
 
 from tests.bodies import as_json
 
-from lamella.ports import ConversationSummary, StoreStats
+from lamella.ports import ConversationListItem, StoreStats
 from lamella.schemas.conversations import conversations_to_json, stats_to_json
 
 
@@ -20,8 +20,8 @@ def test_stats_json_names_every_count() -> None:
 
 
 def test_conversation_json_has_name_title_times_and_size() -> None:
-    listed = ConversationSummary(
-        conversation="k1", name="garden", title="Beans", created="2026-03-01", updated="2026-03-02", version=7
+    listed = ConversationListItem(
+        conversation="k1", name="garden", title="Beans", created="2026-03-01", updated="2026-03-02", event_count=7
     )
     assert [as_json(one) for one in conversations_to_json([listed])] == [
         {

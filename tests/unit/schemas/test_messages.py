@@ -7,11 +7,11 @@ from lamella.core.artifacts.model import ArtifactId, ArtifactKind
 from lamella.core.log.events.artifact import StoredArtifact, StoredSource
 from lamella.core.log.events.message import (
     ERASED_OUTPUT,
-    MessageEvent,
-    StoredResult,
+    QuestionEvent,
     StoredRound,
     StoredSystem,
     StoredToolCall,
+    StoredToolResult,
 )
 from lamella.core.log.turn import ReplyEvent
 from lamella.core.log.turn_records import MessageNode, TurnRecord
@@ -23,7 +23,7 @@ def ref(name: str, content: str) -> StoredArtifact:
     return StoredArtifact(id=ArtifactId(name), kind=ArtifactKind.NOTE, title="", hash=content, source=StoredSource())
 
 
-QUESTION = MessageEvent(
+QUESTION = QuestionEvent(
     id="q1",
     parent="",
     text="What grows?",
@@ -60,7 +60,7 @@ def test_turn_json_lists_attachments_once() -> None:
 
 
 def test_pending_question_json_has_no_reply() -> None:
-    question = MessageNode(event=MessageEvent(id="q1", parent="", text="What grows?"))
+    question = MessageNode(event=QuestionEvent(id="q1", parent="", text="What grows?"))
     (said,) = turns_to_json([TurnRecord(message=question, reply=None)], {}, [()])
     assert (said.reply, list(said.attached)) == (None, [])
 
@@ -84,7 +84,7 @@ def test_erased_output_is_marked_despite_equal_content() -> None:
         calls=(StoredToolCall(id="c1", name="look", arguments="{}"),),
         provider_reply=None,
         model_calls=(),
-        results=(StoredResult(call="c1", output="sha", failed=False),),
+        results=(StoredToolResult(call="c1", output="sha", failed=False),),
     )
     record = replace(TURN, reply=replace(ANSWER, rounds=(made,), erased=("sha",)))
     (body,) = rounds_to_json(record, {"sha": b"Page one."})

@@ -7,7 +7,7 @@ import pytest
 from lamella import errors
 from lamella.errors import LamellaError
 from lamella.hints import Hint
-from lamella.server.errors import HTTP_HINTS, error_headers, error_response, http_status, is_compat_path
+from lamella.server.errors import HTTP_HINTS, error_headers, error_status_and_body, http_status, is_compat_path
 
 STATUSES = {
     400: "BadInputError TranscriptError SettingError ArtifactError TextError SecretError InvalidOperationError "
@@ -20,7 +20,7 @@ STATUSES = {
     409: "HistoryConflictError NameConflictError RunInProgressError ConflictError ReplyOnOtherBranchError",
     410: "ConversationErasedError",
     413: "SourceTooLargeError ContextOverflowError RequestTooLargeError ContextBudgetExceededError",
-    415: "InvalidRequestError",
+    415: "UnsupportedEncodingError",
     429: "TooManyRequestsError RateLimitError",
     500: "LamellaError StoreError StoreCorruptedError StoreVersionError InvariantViolatedError",
     502: "RequestRejectedError AuthenticationError ModelNotFoundError WrongEndpointError SdkNotInstalledError "
@@ -71,7 +71,7 @@ def test_compatibility_endpoints_are_known_by_their_path(path: str, *, is_compat
 def test_body_has_code_message_and_hint_of_the_interface() -> None:
     error = make("UsageError", lambda hints: f"See {hints.list_chats_hint()}.")
     expected = {"code": "bad_usage", "message": "UsageError happened.", "hint": "See `GET /v1/conversations`."}
-    assert error_response(error) == (400, {"error": expected})
+    assert error_status_and_body(error) == (400, {"error": expected})
 
 
 @pytest.mark.parametrize(
@@ -96,25 +96,28 @@ def test_compatibility_endpoint_answers_as_its_provider_would(
 ) -> None:
     error = make(name)
     common = {"code": error.code, "message": error.message, "hint": "Do this."}
-    assert error_response(error, OPENAI) == (status, {"error": {"param": None, **common, "type": openai}})
-    assert error_response(error, ANTHROPIC) == (status, {"type": "error", "error": {**common, "type": anthropic}})
+    assert error_status_and_body(error, OPENAI) == (status, {"error": {"param": None, **common, "type": openai}})
+    assert error_status_and_body(error, ANTHROPIC) == (
+        status,
+        {"type": "error", "error": {**common, "type": anthropic}},
+    )
 
 
 def test_keys_in_a_message_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-abcdefghijklm")
     error = errors.UsageError("The key sk-ant-abcdefghijklm is wrong.", hint="Check it.")
-    assert "abcdefghijklm" not in str(error_response(error))
+    assert "abcdefghijklm" not in str(error_status_and_body(error))
 
 
 @pytest.mark.parametrize("error", [RecursionError(), MemoryError()])
 def test_input_that_is_too_large_for_the_process_is_the_callers_error(error: BaseException) -> None:
-    status, body = error_response(error)
+    status, body = error_status_and_body(error)
     assert status == 413
     assert "nested too deep" in str(body)
 
 
 def test_unexpected_exception_shows_only_its_type(caplog: pytest.LogCaptureFixture) -> None:
-    status, body = error_response(ValueError("the secret text"))
+    status, body = error_status_and_body(ValueError("the secret text"))
     assert (status, "secret" in str(body)) == (500, False)
     assert "ValueError" in str(body)
     assert [record.getMessage() for record in caplog.records] == ['unexpected "ValueError"']
@@ -141,8 +144,8 @@ def test_hints_name_requests() -> None:
         hints.show_chat_hint("my beds", "1f"),
         hints.switch_branch_hint("my beds", "1f"),
         hints.trust_hint("model", "m", "http://x"),
-        hints.reload_hint(),
-        hints.resend_hint(max_tokens=9),
+        hints.write_conflict_hint(),
+        hints.send_with_limit_hint(max_tokens=9),
         hints.finish_calls_hint(["search"]),
         hints.start_workflow_hint(),
         hints.replay_file_hint(),

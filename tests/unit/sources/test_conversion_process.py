@@ -63,7 +63,7 @@ def test_child_process_does_not_import_from_working_folder(tmp_path: Path, monke
 
 
 def test_version_names_the_package_that_decides_the_text() -> None:
-    assert Converter().version(FileFormat.PDF).startswith("pdf-1-pypdfium2-")
+    assert Converter().cache_version(FileFormat.PDF).startswith("pdf-1-pypdfium2-")
 
 
 def test_missing_package_names_its_extra() -> None:

@@ -10,7 +10,7 @@ from tests.documents import make_docx, make_pdf, paragraph
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy, UnresolvedAttachment
 from lamella.errors import LamellaError, PathOutsideVaultError, SourceUnreadableError
 from lamella.sources.conversion_process import Converter
-from lamella.sources.converted_files import CacheFolder, ConversionCache, ConversionEntry, DocumentConverter
+from lamella.sources.converted_files import CachedSourceReader, CacheFolder, ConversionCache, ConversionEntry
 from lamella.sources.readers import DocumentReader, PageReader
 from lamella.sources.vault import Vault
 from lamella.sources.web import Fetcher
@@ -19,13 +19,13 @@ NOW = datetime(2026, 11, 18, tzinfo=UTC)
 
 
 @pytest.fixture
-def conversions(tmp_path: Path) -> DocumentConverter:
+def conversions(tmp_path: Path) -> CachedSourceReader:
     cache = ConversionCache(CacheFolder(tmp_path / "cache", max_bytes=1_000_000), now=lambda: NOW)
-    return DocumentConverter(cache=cache, converter=Converter(), open_fetcher=Fetcher)
+    return CachedSourceReader(cache=cache, converter=Converter(), open_fetcher=Fetcher)
 
 
 @pytest.fixture
-def documents(tmp_path: Path, conversions: DocumentConverter) -> DocumentReader:
+def documents(tmp_path: Path, conversions: CachedSourceReader) -> DocumentReader:
     root = tmp_path / "vault"
     (root / "papers").mkdir(parents=True)
     (root / "papers" / "tides.pdf").write_bytes(make_pdf(["High at noon."]))
@@ -75,15 +75,15 @@ def test_document_with_wrong_extension_is_reported(documents: DocumentReader) ->
         documents.read(UnresolvedAttachment(kind=ArtifactKind.OFFICE, name="gone.docx"))
 
 
-def read_cached(conversions: DocumentConverter, wanted: UnresolvedAttachment, key: str) -> tuple[Artifact, list[str]]:
+def read_cached(conversions: CachedSourceReader, wanted: UnresolvedAttachment, key: str) -> tuple[Artifact, list[str]]:
     at = "2026-11-01T08:00:00+00:00"
-    conversions.cache.folder.save(ConversionEntry(key=key, text="Words.", title="Its title", read=at, checked=at))
+    conversions.cache.folder.save(ConversionEntry(key=key, text="Words.", title="Its title", read_at=at, checked=at))
     told: list[str] = []
     return PageReader(conversions=lambda: conversions, on_warning=told.append).read(wanted), told
 
 
 @pytest.mark.parametrize("kind", [ArtifactKind.URL, ArtifactKind.WEB_TAB])
-def test_cached_page_has_title_and_age_warning(conversions: DocumentConverter, kind: ArtifactKind) -> None:
+def test_cached_page_has_title_and_age_warning(conversions: CachedSourceReader, kind: ArtifactKind) -> None:
     url = "https://example.org/tides"
     found, told = read_cached(conversions, UnresolvedAttachment(kind=kind, name=f"{url}#bars"), f"{kind}:{url}")
     assert (found.id, found.kind, found.title, found.text) == (url, kind, "Its title", "Words.")
@@ -91,7 +91,7 @@ def test_cached_page_has_title_and_age_warning(conversions: DocumentConverter, k
     assert told == [f"{url}#bars is as it was read on 2026-11-01 08:00; refresh it to read it anew."]
 
 
-def test_video_is_read_as_a_video_in_the_languages_that_are_wanted(conversions: DocumentConverter) -> None:
+def test_video_is_read_as_a_video_in_the_languages_that_are_wanted(conversions: CachedSourceReader) -> None:
     url = "https://youtu.be/b4yT1de5_-x"
     german = replace(conversions, languages=("de", "en"))
     found, _ = read_cached(

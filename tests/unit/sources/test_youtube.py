@@ -8,7 +8,7 @@ from tests.sites import reply, site
 
 from lamella.errors import BadInputError, SourceNotFoundError, SourceUnreachableError, SourceUnreadableError
 from lamella.sources.web import Fetcher, FetchLimits, WebResponse, parse_allowlist
-from lamella.sources.youtube import RestrictedSession, read_transcript
+from lamella.sources.youtube import RestrictedSession, fetch_video_transcript
 
 VIDEO, URL = "b4yT1de5_-x", "https://youtu.be/b4yT1de5_-x"
 _YOUTUBE = "https://www.youtube.com"
@@ -62,7 +62,7 @@ def answers(told: bytes, spoken: bytes = SPOKEN.encode(), page: bytes = PAGE) ->
 
 def read(told: bytes, *, languages: Sequence[str] = ("en",), **parts: bytes) -> tuple[str, str, list[str]]:
     with site(answers(told, **parts)) as here:  # type: ignore[arg-type]
-        found = read_transcript(Detour(here.url), VIDEO, url=URL, languages=languages)
+        found = fetch_video_transcript(Detour(here.url), VIDEO, url=URL, languages=languages)
     return found.title, found.text, here.paths
 
 

@@ -26,7 +26,7 @@ class Press:
 
     def put(self, *letters: str) -> list["Future[str]"]:
         """Hand over letters, each from a thread of its own, and wait until all wait in line."""
-        futures = [self._threads.submit(self._queue.submit, letter) for letter in letters]
+        futures = [self._threads.submit(self._queue.submit_and_wait, letter) for letter in letters]
         wait(futures, timeout=A_WHILE)
         return futures
 

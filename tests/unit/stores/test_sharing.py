@@ -59,7 +59,7 @@ def test_other_owner_finds_nothing(ben: OwnedStore) -> None:
         lambda store: store.erase_conversation("k1", at="2026-11-17T10:00:00Z"),
         lambda store: store.erase_contents("k1", [], say("mine"), expected=1),
         lambda store: store.save_checkpoint("k1", Checkpoint(version=1, data=b"x")),
-        lambda store: store.repair("k1", lambda _records: ""),
+        lambda store: store.rebuild_list_row("k1", lambda _records: ""),
     ],
 )
 def test_other_owner_changes_nothing(ana: OwnedStore, ben: OwnedStore, do: Callable[[OwnedStore], object]) -> None:

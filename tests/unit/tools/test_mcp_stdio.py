@@ -24,7 +24,7 @@ def test_messages_after_one_request_have_a_limit_together() -> None:
     splitter = MessageSplitter(LIMITS)
     for _ in range(3):
         splitter.feed(b"123456789\n")
-    splitter.start_request()
+    splitter.reset_request_limit()
     splitter.feed(b"123456789\n")
     splitter.feed(b"123456789\n")
     with pytest.raises(ValueError, match="more than 30 bytes after one request"):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from lamella.attach import Tool
 from lamella.sources.vault import Vault
-from lamella.tools.builtin import MemoryWritePermission, NoteWritePermission
+from lamella.tools.builtin import ConfirmedMemoryWriter, ConfirmedNoteWriter
 from lamella.tools.registry import TOOL_FACTORIES, ToolDependencies, make_tools
 from lamella.wiring.memory import open_memory
 from lamella.wiring.runner_context import open_note_writer
@@ -27,8 +27,8 @@ def test_each_factory_makes_its_tool_in_name_order(tmp_path: Path) -> None:
         search_web=lambda _query: [],
         recall_tool=Tool(name="recall"),
         compact_tool=Tool(name="compact"),
-        memory_permission=MemoryWritePermission(open_memory=lambda: open_memory(tmp_path)),
-        note_permission=NoteWritePermission(writer=open_note_writer(tmp_path, services), allow=None),
+        memory_permission=ConfirmedMemoryWriter(open_memory=lambda: open_memory(tmp_path)),
+        note_permission=ConfirmedNoteWriter(writer=open_note_writer(tmp_path, services), allow=None),
     )
     names = [tool.name for tool in make_tools(everything)]
     assert names == list(TOOL_FACTORIES) == sorted(TOOL_FACTORIES)

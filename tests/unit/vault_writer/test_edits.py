@@ -3,7 +3,7 @@
 import pytest
 
 from lamella.errors import WriteDeniedError
-from lamella.vault_writer import edit_text, style_new_text
+from lamella.vault_writer import edit_text, match_line_ends
 
 
 def test_unique_passage_is_replaced() -> None:
@@ -23,5 +23,5 @@ def test_missing_or_repeated_passage_changes_nothing(old: str, told: str) -> Non
 
 def test_line_ends_and_bom_are_kept() -> None:
     assert edit_text("\ufeffone\r\ntwo\r\n", "one\ntwo", "1\n2", path="a.md") == "\ufeff1\r\n2\r\n"
-    assert style_new_text("\ufeffone\r\n", "two\nthree\n") == "\ufefftwo\r\nthree\r\n"
-    assert style_new_text(None, "two\r\nthree\n") == "two\nthree\n"
+    assert match_line_ends("\ufeffone\r\n", "two\nthree\n") == "\ufefftwo\r\nthree\r\n"
+    assert match_line_ends(None, "two\r\nthree\n") == "two\nthree\n"

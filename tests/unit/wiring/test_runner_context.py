@@ -10,7 +10,7 @@ import pytest
 import lamella
 from lamella import Tool
 from lamella.errors import LamellaError, WriteDeniedError
-from lamella.ports import NoteChange
+from lamella.ports import FileChange
 from lamella.settings.loading import SettingOrigin
 from lamella.settings.model import WritePermission
 from lamella.settings.trust import TrustFile
@@ -167,9 +167,9 @@ def test_memory_in_prompts_adds_its_tool(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("LAMELLA_MEMORY_FOLDER", str(tmp_path / "memory"))
     with lamella.open("memory:") as engine:
         assert "remember" not in [tool.name for tool in engine.tools()]
-    asked: list[NoteChange] = []
+    asked: list[FileChange] = []
 
-    def allow(change: NoteChange) -> bool:
+    def allow(change: FileChange) -> bool:
         asked.append(change)
         return len(asked) > 1
 

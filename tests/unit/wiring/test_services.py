@@ -77,7 +77,7 @@ def test_services_are_created_once_per_reading(tmp_path: Path) -> None:
     facts = tmp_path / "facts.toml"
     facts.write_text('[[model]]\nmatch = "house"\nas_of = 2026-11-16\nwindow = 7\n', encoding="utf-8")
     services = read_services({"model_facts": str(facts)})
-    assert services.models.get_model("house-1").window == 7
+    assert services.models.get_model_profile("house-1").window == 7
     facts.unlink()
     assert (services.profiles, services.models) == (services.user_models, services.user_models)
     assert services.counter is services.counter
@@ -86,7 +86,7 @@ def test_services_are_created_once_per_reading(tmp_path: Path) -> None:
 
 def test_second_caller_shares_reading_with_own_settings() -> None:
     services = read_services({"window": 10})
-    other = services.with_setting_overrides({"reserve": 3})
+    other = services.with_only_overrides({"reserve": 3})
     assert other.settings_sources is services.settings_sources
     assert (services.settings.window, other.settings.window, other.settings.reserve) == (10, 128_000, 3)
     assert (other.resolved.is_set("reserve"), other.resolved.is_set("window")) == (True, False)

@@ -10,8 +10,8 @@ from lamella.wiring.services import load_configuration, read_services
 from lamella.wiring.sources import (
     USER_ONLY_SETTINGS,
     list_source_setting_errors,
+    open_attachment_resolver,
     open_document_converter,
-    open_named_files,
 )
 
 
@@ -57,5 +57,5 @@ def test_project_cannot_set_owner_settings(name: str) -> None:
 
 def test_named_files_open_without_conversion_settings(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("A", encoding="utf-8")
-    assert [type(one).__name__ for one in open_named_files(tmp_path).resolve("a.md")] == ["Note"]
-    assert [type(one).__name__ for one in open_named_files(None).resolve("https://e.org/x")] == ["Url"]
+    assert [type(one).__name__ for one in open_attachment_resolver(tmp_path).resolve("a.md")] == ["Note"]
+    assert [type(one).__name__ for one in open_attachment_resolver(None).resolve("https://e.org/x")] == ["Url"]

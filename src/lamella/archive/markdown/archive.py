@@ -30,7 +30,7 @@ from lamella.archive.markdown.payload import (
 from lamella.archive.markdown.recovery import FileLookup, recover_files, rewrite_records
 from lamella.core.log.branch import iter_invalid_receipts, validate_node
 from lamella.core.log.events.kinds import EventRecord
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn_records import derive_message_id
 from lamella.core.text.content import encode_text
 from lamella.core.values import replace
@@ -42,7 +42,7 @@ from lamella.errors import (
     StoreCorruptedError,
     StoreUnavailableError,
 )
-from lamella.files import make_folder, open_regular_file, read_regular_file, replace_file, write_new_file
+from lamella.files import make_data_folder, open_regular_file, read_regular_file, replace_file, write_new_file
 from lamella.ports import ConversationExport, SourceReaders
 
 # Returns those contents of a conversation, by hash, that a store already has.
@@ -71,13 +71,13 @@ def render_archive(
     With ``sources``, the archive includes every file whose text they do not return unchanged.
     """
     front = render_front_matter(
-        conversation_key=export.conversation,
+        conversation_key=export.conversation_key,
         name=export.name,
         title=export.title,
         created=export.created,
         other_lines=additions.front_lines,
     )
-    log = build_log(export.conversation, export.records)
+    log = build_log(export.conversation_key, export.records)
     page = (f"{additions.preface}\n\n" if additions.preface else "") + render_page(visible_messages(log))
     return f"{front}\n{page}{render_comment(export, split_contents(export, sources))}"
 
@@ -97,19 +97,21 @@ def parse_archive(
     front, body = split_front_matter(normalize_line_ends(text))
     if not front.is_lamella_archive:
         return parse_legacy(front, body, sources, is_erased=is_erased)
-    export, files = parse_own_archive(front, body)
-    known = read_contents(export.conversation, [file.hash for file in files]) if read_contents else {}
+    export, files = parse_lamella_archive(front, body)
+    known = read_contents(export.conversation_key, [file.hash for file in files]) if read_contents else {}
     recovery = recover_files([file for file in files if file.hash not in known], FileLookup(sources))
     newer = {artifact.hash: encode_text(artifact.text) for artifact in recovery.changed_artifacts.values()}
     return replace(
         export,
-        records=export.records if recovery.is_exact else rewrite_records(export.conversation, export.records, recovery),
+        records=export.records
+        if recovery.is_exact
+        else rewrite_records(export.conversation_key, export.records, recovery),
         contents={**export.contents, **known, **recovery.contents, **newer},
         warnings=(*export.warnings, *recovery.warnings),
     )
 
 
-def parse_own_archive(front: FrontMatter, body: str) -> tuple[ConversationExport, tuple[FileRef, ...]]:
+def parse_lamella_archive(front: FrontMatter, body: str) -> tuple[ConversationExport, tuple[FileRef, ...]]:
     """Parse an archive of Lamella: return the conversation with edits by hand, and the files that it only names."""
     visible, export, files = parse_unedited_archive(front, body)
     return apply_edits(front, export, visible), files
@@ -121,9 +123,9 @@ def parse_unedited_archive(front: FrontMatter, body: str) -> tuple[str, Conversa
     visible, comment = split_comment(body)
     export, files = parse_comment(comment)
     named = front.fields.get("conversation")
-    if named != export.conversation:
+    if named != export.conversation_key:
         raise BadInputError(
-            f"The front matter names the conversation {named!r}; the comment holds {export.conversation!r}.",
+            f"The front matter names the conversation {named!r}; the comment holds {export.conversation_key!r}.",
             hint="Put the id back into the front matter. To have a copy, import the archive and fork it.",
         )
     return visible, replace(export, name=front.fields.get("name") or None), files
@@ -141,9 +143,9 @@ def normalize_line_ends(text: str) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def build_log(conversation_key: str, records: Iterable[EventRecord]) -> EventLog:
+def build_log(conversation_key: str, records: Iterable[EventRecord]) -> FoldedLog:
     """Build a log from the events of a conversation."""
-    log = EventLog(conversation=conversation_key)
+    log = FoldedLog(conversation=conversation_key)
     log.extend(records)
     return log
 
@@ -161,22 +163,24 @@ def apply_edits(front: FrontMatter, export: ConversationExport, visible: str) ->
     return replace(export, title=title, records=(*export.records, *records), warnings=warnings)
 
 
-def _build_checked_log(export: ConversationExport) -> EventLog:
+def _build_checked_log(export: ConversationExport) -> FoldedLog:
     """Build the log of a comment; raise if its events do not fit together, or if an id or a receipt is wrong."""
     try:
-        log = build_log(export.conversation, export.records)
+        log = build_log(export.conversation_key, export.records)
         for node in log.nodes.values():
             validate_node(node)
     except StoreCorruptedError as error:
         raise BadInputError(f"The archive's comment is damaged: {error.message}", hint=_DAMAGED_COMMENT_HINT) from error
     for node in log.nodes.values():
         # A message id is a hash of its content, so a text that was edited inside the comment is detected.
-        if derive_message_id(export.conversation, node.event) != node.id:
+        if derive_message_id(export.conversation_key, node.event) != node.id:
             raise BadInputError(
                 f"The archive's comment is damaged: the message {node.id} has another text than it was written with.",
                 hint=_DAMAGED_COMMENT_HINT,
             )
-    for number, fault in iter_invalid_receipts(export.records, message_ids=log.message_ids(), contents=export.contents):
+    for number, fault in iter_invalid_receipts(
+        export.records, message_ids=log.possible_message_ids(), contents=export.contents
+    ):
         raise BadInputError(
             f"The archive's comment is damaged: event {number}, a compaction, {fault}.", hint=_DAMAGED_COMMENT_HINT
         )
@@ -217,7 +221,7 @@ def file_conflict_error(path: Path) -> BadInputError:
     return BadInputError(f"{path} is there and holds something else.", hint="Name another file, or move this one away.")
 
 
-def normalize_file_name(name: str) -> str:
+def file_name_comparison_key(name: str) -> str:
     """Return a name in the form in which file systems compare it that ignore case and Unicode composition."""
     # Case folding can produce decomposed characters, so the name is composed again afterwards.
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
@@ -283,7 +287,7 @@ def save_archive(
             says what to do.
     """
     with _disk_errors(f"The archive cannot be written to {folder}"):
-        make_folder(folder)
+        make_data_folder(folder)
         found = _files_of_conversation(folder, export) if file is None else _existing_named_files(folder / file, export)
         if not found:
             text = encode_text(render_archive(export, sources=sources))
@@ -319,7 +323,7 @@ def _existing_named_files(path: Path, export: ConversationExport) -> list[Path]:
 
 def is_same_conversation(archived_id: str | None, export: ConversationExport) -> bool:
     """Return whether the id in an archive is that of the conversation."""
-    return archived_id == export.conversation
+    return archived_id == export.conversation_key
 
 
 def _read_id(path: Path) -> str | None:
@@ -379,7 +383,7 @@ def _check_known(path: Path, text: str, export: ConversationExport) -> None:
 
 def _check_events(path: Path, file_records: Sequence[EventRecord], export: ConversationExport) -> None:
     """Raise ``HistoryConflictError`` unless the events of a file are a prefix of the conversation's events."""
-    ours, called = export.records, export.name or export.conversation
+    ours, called = export.records, export.name or export.conversation_key
     shared = next((at for at, (one, other) in enumerate(zip(file_records, ours, strict=False)) if one != other), None)
     if shared == 0:
         raise HistoryConflictError(
@@ -404,7 +408,7 @@ def _has_edits(export: ConversationExport, edited_export: ConversationExport) ->
     if export.records[: len(edited_export.records)] == edited_export.records:
         return True
     shown, expected = (
-        [(m.role, m.text) for m in visible_messages(build_log(one.conversation, one.records))]
+        [(m.role, m.text) for m in visible_messages(build_log(one.conversation_key, one.records))]
         for one in (export, edited_export)
     )
     return shown[: len(expected)] == expected
@@ -412,10 +416,10 @@ def _has_edits(export: ConversationExport, edited_export: ConversationExport) ->
 
 def _write_first_free(folder: Path, title: str, data: bytes) -> Path:
     """Write a new file under the first free name for a title."""
-    used_names = {normalize_file_name(path.name) for path in folder.iterdir()}
+    used_names = {file_name_comparison_key(path.name) for path in folder.iterdir()}
     for number in count(1):
         path = folder / archive_file_name(title, number)
-        if normalize_file_name(path.name) in used_names:
+        if file_name_comparison_key(path.name) in used_names:
             continue
         try:
             write_new_file(path, data)

@@ -1,8 +1,8 @@
 """Import archives of Obsidian Copilot, and other files of ``**user**: `` and ``**ai**: `` messages.
 
 ``parse_legacy`` parses a file that is not an archive of Lamella. Context lines name notes without their text, so each
-note is read as it is now (``ContextReader``). Older exports have the text itself in the message; then that text is
-used. ``strip_markers`` removes markers that another program left in its replies: they are not part of the reply, and a
+note is read as it is now (``ContextLineReader``). Older exports have the text itself in the message; then that text is
+used. ``strip_reasoning_and_tool_banners`` removes markers that another program left in its replies: they are not part of the reply, and a
 model must not see them as its own words.
 
 ``extract_blocks`` is the only code that parses text back into artifacts. It removes a block from the message only if
@@ -25,7 +25,7 @@ from lamella.archive.markdown.page import (
     ShownMessage,
     pair_messages,
     parse_archive_time,
-    parse_context,
+    parse_context_line,
     parse_epoch,
     parse_page,
 )
@@ -34,8 +34,8 @@ from lamella.archive.markdown.recovery import FileLookup
 from lamella.core.artifacts.kinds import KINDS, TEXT_KINDS, BlockFormat, SourceMedium, kind_of_file, make_artifact
 from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource, UnresolvedAttachment
 from lamella.core.log.events.artifact import contents_of_artifacts
-from lamella.core.log.events.message import make_unplaced_message_event
-from lamella.core.log.log import EventLog
+from lamella.core.log.events.message import make_unplaced_question_event
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import Turn
 from lamella.core.text.content import encode_text, is_web_address, iter_lines_with_code_flag, make_title
 from lamella.errors import BadInputError, SourceNotFoundError
@@ -113,7 +113,7 @@ class ExtractedBlocks:
     ``shortened`` are the artifacts whose text the message has only in part.
     """
 
-    typed: str
+    remaining_text: str
     artifacts: tuple[Artifact, ...]
     unparsed: tuple[UnparsedBlock, ...] = ()
     shortened: tuple[Artifact, ...] = ()
@@ -123,7 +123,7 @@ def extract_blocks(text: str, *, is_answer: bool = False) -> ExtractedBlocks:
     """Split a message into the typed or replied text and the context blocks around it."""
     # Most messages have no block. This test spares them the walk over their lines.
     if "</" not in text and "' result: " not in text and _BLOCK_TAG.search(text) is None:
-        return ExtractedBlocks(typed=text, artifacts=())
+        return ExtractedBlocks(remaining_text=text, artifacts=())
     lines = text.split("\n")
     code = [is_code for _, is_code in iter_lines_with_code_flag(text)]
     ends = _BlockScanner(lines)
@@ -151,10 +151,12 @@ def extract_blocks(text: str, *, is_answer: bool = False) -> ExtractedBlocks:
             typed.append(lines[at])
             at += 1
     if not artifacts:
-        return ExtractedBlocks(typed=text, artifacts=())
+        return ExtractedBlocks(remaining_text=text, artifacts=())
     own = "\n".join(typed).strip()
     own = own if is_answer else own.removeprefix(_QUERY_LABEL).lstrip()
-    return ExtractedBlocks(typed=own, artifacts=tuple(artifacts), unparsed=tuple(unparsed), shortened=tuple(shortened))
+    return ExtractedBlocks(
+        remaining_text=own, artifacts=tuple(artifacts), unparsed=tuple(unparsed), shortened=tuple(shortened)
+    )
 
 
 def _opening_tag(line: str, *, is_answer: bool) -> str | None:
@@ -341,7 +343,7 @@ _MAX_NAMES, _MAX_ATTACHMENTS = 10_000, 20_000
 _MAX_NAME_PIECES = 5
 
 
-class ContextReader:
+class ContextLineReader:
     """Reads the artifacts that context lines name, and adds a warning for each one that is left out."""
 
     def __init__(self, lookup: FileLookup, warnings: list[str]) -> None:
@@ -362,7 +364,7 @@ class ContextReader:
             yield artifact
 
     def _read_line(self, line: str, number: int) -> Iterator[Artifact]:
-        for group, given in parse_context(line).items():
+        for group, given in parse_context_line(line).items():
             names = given[: self._names_left]
             self._names_left -= len(names)
             if len(names) < len(given):
@@ -383,7 +385,7 @@ class ContextReader:
             pieces = self._count_name_pieces(names[at : at + _MAX_NAME_PIECES])
             name = ", ".join(names[at : at + pieces])
             at += pieces
-            found = self._lookup.locate(name, _kind_of_file(name))
+            found = self._lookup.read_or_find_moved(name, _kind_of_file(name))
             if found.artifact is None:
                 self._warn(number, f"{name} is left out: {found.why}.")
                 continue
@@ -444,7 +446,7 @@ _COMMENT_END = re.compile("-->")
 _THOUGHT_END = re.compile(r"</think(?:ing)?>")
 
 
-def strip_markers(answer: str) -> tuple[str, Counter[str]]:
+def strip_reasoning_and_tool_banners(answer: str) -> tuple[str, Counter[str]]:
     """Return a reply without markers, and the number of removed markers by sort.
 
     Markers inside a code fence are text and are kept.
@@ -590,15 +592,15 @@ class _LegacyImporter:
         warnings: list[str],
     ) -> None:
         self._warnings = warnings
-        self._context_reader = ContextReader(lookup, warnings)
+        self._context_reader = ContextLineReader(lookup, warnings)
         self._created = parse_epoch(fields.get("epoch", "")) or parse_archive_time(first.stamp) or _UNKNOWN_TIME
         self._last_time = self._created
         self._model = _parse_model_key(fields.get("modelKey", ""))
         self._first = first, extract_blocks(first.text)
-        self._title = fields.get("topic", "").strip() or make_title(self._first[1].typed)
+        self._title = fields.get("topic", "").strip() or make_title(self._first[1].remaining_text)
         self._contents: dict[str, bytes] = {}
         self._message_number = 0
-        self._appender = EventAppender(log=EventLog(conversation=conversation_id))
+        self._appender = EventAppender(log=FoldedLog(conversation=conversation_id))
         if self._title:
             self._appender.append_title(self._title, at=self._created)
 
@@ -618,19 +620,19 @@ class _LegacyImporter:
         is_shortened = {id(one) for one in shortened}
         whole = [one for one in (*asked.artifacts, *recalled, *answer.artifacts) if id(one) not in is_shortened]
         attached = _unique_artifacts((*whole, *shortened))
-        turn = Turn(text=asked.typed, typed=asked.typed, attached=attached, model=self._model)
+        turn = Turn(text=asked.remaining_text, typed=asked.remaining_text, attached=attached, model=self._model)
         # The file names one model for the whole conversation. It is set with the first turn and stays.
         self._model = None
         self._contents.update(contents_of_artifacts(attached))
-        self._appender.append_question(make_unplaced_message_event(turn), at=self._message_time(pair.user))
+        self._appender.append_question(make_unplaced_question_event(turn), at=self._message_time(pair.user))
         if pair.reply is not None:
             self._message_number += 1
-            self._appender.append_reply(answer.typed, at=self._message_time(pair.reply))
+            self._appender.append_reply(answer.remaining_text, at=self._message_time(pair.reply))
 
     def _read_answer(self, text: str) -> ExtractedBlocks:
         """Return a reply without markers and blocks. The caller attaches the blocks to the question."""
         number = self._message_number + 1
-        answer, marks = strip_markers(text)
+        answer, marks = strip_reasoning_and_tool_banners(text)
         if marks:
             sorts = " and ".join(_format_count(count, what) for what, count in marks.items())
             are = "is" if marks.total() == 1 else "are"
@@ -656,7 +658,7 @@ class _LegacyImporter:
     def to_export(self) -> ConversationExport:
         """Return the imported conversation."""
         return ConversationExport(
-            conversation=self._appender.log.conversation,
+            conversation_key=self._appender.log.conversation,
             title=self._title,
             created=self._created,
             records=tuple(self._appender.records),
@@ -676,7 +678,7 @@ class _LegacyImporter:
         self._warnings.append(f"Message {self._message_number}: {description}")
 
 
-_NO_REPLY = ExtractedBlocks(typed="", artifacts=())
+_NO_REPLY = ExtractedBlocks(remaining_text="", artifacts=())
 
 
 def _format_count(count: int, description: str) -> str:

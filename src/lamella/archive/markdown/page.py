@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 
-from lamella.archive.markdown.payload import ArtifactRef, EventAppender, list_refs
+from lamella.archive.markdown.payload import ArtifactRef, EventAppender, iter_artifact_refs
 from lamella.core.artifacts.kinds import KINDS, BlockFormat
 from lamella.core.log.events.kinds import EventRecord, ForkEvent, SwitchEvent
-from lamella.core.log.events.message import MessageEvent, make_unplaced_message_event
-from lamella.core.log.log import EventLog
+from lamella.core.log.events.message import QuestionEvent, make_unplaced_question_event
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import MessageAuthor, Turn
 from lamella.core.log.turn_records import MessageNode, TurnRecord
 from lamella.core.values import replace as replace_edits
@@ -36,7 +36,7 @@ _NAME_ITEM = re.compile(r'("(?:[^"\\]|\\.)*"|.*?)(, | \| |$)')
 _GROUP_LABEL = re.compile(r"([A-Z][A-Za-z ]*): ")
 
 
-def render_context(refs: Iterable[ArtifactRef]) -> str:
+def render_context_line(refs: Iterable[ArtifactRef]) -> str:
     """Render the context line for the attachments of a message, or an empty string if there are none."""
     named: dict[str, dict[str, None]] = {}
     for ref in refs:
@@ -51,7 +51,7 @@ def is_context_line(line: str) -> bool:
     return line.startswith(_CONTEXT_START) and line.rstrip().endswith(_CONTEXT_END)
 
 
-def parse_context(line: str) -> dict[str, list[str]]:
+def parse_context_line(line: str) -> dict[str, list[str]]:
     """Return the names in a context line by group. Names outside any group have the empty string as their group."""
     inner = line.rstrip()[len(_CONTEXT_START) : -len(_CONTEXT_END)]
     groups: dict[str, list[str]] = {}
@@ -211,7 +211,7 @@ class VisiblePage:
     preface: str
 
 
-def visible_messages(log: EventLog) -> tuple[ShownMessage, ...]:
+def visible_messages(log: FoldedLog) -> tuple[ShownMessage, ...]:
     """Return the messages of the active branch, with each question as the user typed it."""
     return tuple(message for record in log.branch_records() for message in _shown_messages(record))
 
@@ -225,7 +225,9 @@ def _shown_messages(record: TurnRecord) -> list[ShownMessage]:
     question = ShownMessage(
         role=MessageAuthor.USER,
         text=typed_text(record.message),
-        context=render_context(list_refs(record.message.question)) if record.message.question else "",
+        context=render_context_line(iter_artifact_refs(record.message.question_event))
+        if record.message.question_event
+        else "",
         stamp=format_archive_time(record.message.at),
     )
     if record.reply is None:
@@ -308,7 +310,7 @@ def _join_answers(answers: Sequence[ShownMessage]) -> ShownMessage | None:
     return replace(answers[0], text="\n\n".join(answer.text for answer in answers))
 
 
-def is_same_text(first: str, second: str) -> bool:
+def is_same_text_ignoring_blanks(first: str, second: str) -> bool:
     """Return whether two texts differ at most in blanks that editors remove: at line ends, and around the text."""
     return first == second or _strip_blanks(first) == _strip_blanks(second)
 
@@ -325,7 +327,7 @@ def _strip_blanks(text: str) -> str:
 _MAX_COMPARISONS = 1_000_000
 
 
-def build_edit_events(log: EventLog, page: VisiblePage) -> tuple[tuple[EventRecord, ...], tuple[str, ...]]:
+def build_edit_events(log: FoldedLog, page: VisiblePage) -> tuple[tuple[EventRecord, ...], tuple[str, ...]]:
     """Return the events that turn the log's messages into those of the page, and warnings.
 
     There are no events if both show the same. A message keeps its attachments if it can be matched to an old message,
@@ -349,22 +351,24 @@ def build_edit_events(log: EventLog, page: VisiblePage) -> tuple[tuple[EventReco
     return tuple(editor.appender.records), tuple(warnings)
 
 
-def _ignored_edit_warnings(log: EventLog, page: VisiblePage) -> list[str]:
+def _ignored_edit_warnings(log: FoldedLog, page: VisiblePage) -> list[str]:
     """Return a warning for each edit of a context line or a timestamp, which has no effect."""
     warnings = []
     for number, (old, new) in enumerate(zip(visible_messages(log), page.messages, strict=False), start=1):
-        same = old.role is new.role and is_same_text(old.text, new.text)
+        same = old.role is new.role and is_same_text_ignoring_blanks(old.text, new.text)
         if same and (old.context.rstrip(), old.stamp) != (new.context, new.stamp):
             warnings.append(f"The context or time of message {number} was changed by hand; that changes nothing.")
     return warnings
 
 
 def _is_same_turn(record: TurnRecord, pair: MessagePair) -> bool:
-    return is_same_text(typed_text(record.message), pair.user.text) and _is_same_reply(record.reply, pair.reply)
+    return is_same_text_ignoring_blanks(typed_text(record.message), pair.user.text) and _is_same_reply(
+        record.reply, pair.reply
+    )
 
 
 def _is_same_reply(node: MessageNode | None, message: ShownMessage | None) -> bool:
-    return is_same_text(node.text if node else "", message.text if message else "")
+    return is_same_text_ignoring_blanks(node.text if node else "", message.text if message else "")
 
 
 def _match_turns(records: Sequence[TurnRecord], pairs: Sequence[MessagePair]) -> dict[int, TurnRecord]:
@@ -429,7 +433,7 @@ class _EditImporter:
             self._truncate_branch(start)
             return
         old = self._records[start] if start < len(self._records) else None
-        if old is not None and is_same_text(typed_text(old.message), pairs[start].user.text):
+        if old is not None and is_same_text_ignoring_blanks(typed_text(old.message), pairs[start].user.text):
             self._answer_again(old, pairs[start])
         else:
             self._append_question(start, pairs[start], edited_message=old.message if old else None)
@@ -470,15 +474,15 @@ class _EditImporter:
         rounds = node.rounds if node is not None and same else ()
         self.appender.append_reply(text, at=self._message_time(pair.reply, node), rounds=rounds)
 
-    def _build_question(self, turn_index: int, message: ShownMessage, node: MessageNode | None) -> MessageEvent:
+    def _build_question(self, turn_index: int, message: ShownMessage, node: MessageNode | None) -> QuestionEvent:
         """Build the message event of a question, with the context of the stored message it was matched to, if any."""
-        if node is not None and node.question is not None:
-            same = is_same_text(typed_text(node), message.text)
-            return node.question if same else replace_edits(node.question, text=message.text, typed=None)
+        if node is not None and node.question_event is not None:
+            same = is_same_text_ignoring_blanks(typed_text(node), message.text)
+            return node.question_event if same else replace_edits(node.question_event, text=message.text, typed=None)
         if message.context:
-            names = ", ".join(name for group in parse_context(message.context).values() for name in group)
+            names = ", ".join(name for group in parse_context_line(message.context).values() for name in group)
             self._warnings.append(f"Turn {turn_index + 1} is new in the file; its context is not attached: {names}.")
-        return make_unplaced_message_event(Turn(text=message.text, typed=message.text))
+        return make_unplaced_question_event(Turn(text=message.text, typed=message.text))
 
     def _message_time(self, message: ShownMessage, node: MessageNode | None) -> str:
         """Return the time of a message: the stored one, unless the file shows another.
@@ -493,5 +497,5 @@ class _EditImporter:
         return self._last_time
 
 
-def _last_time(log: EventLog, records: Sequence[TurnRecord]) -> str:
+def _last_time(log: FoldedLog, records: Sequence[TurnRecord]) -> str:
     return max([log.created, *((turn.reply or turn.message).at for turn in records)])

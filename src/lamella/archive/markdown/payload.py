@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lamella.core.artifacts.kinds import KINDS, LIBRARY_KIND, SourceMedium
 from lamella.core.artifacts.model import ArtifactKind, AttachmentPolicy, UnresolvedAttachment
-from lamella.core.log.events.artifact import AttachmentEvent, StoredArtifact
+from lamella.core.log.events.artifact import PendingCommandsEvent, StoredArtifact
 from lamella.core.log.events.codec import decode_event, encode_event
 from lamella.core.log.events.kinds import (
     Event,
@@ -28,8 +28,8 @@ from lamella.core.log.events.kinds import (
     SwitchEvent,
     referenced_content_hashes,
 )
-from lamella.core.log.events.message import MessageEvent, StoredRound, copy_round_events, with_position
-from lamella.core.log.log import EventLog
+from lamella.core.log.events.message import QuestionEvent, StoredRound, copy_round_events, with_position
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import HistoryRewrite, MessageAuthor, ReplyEvent
 from lamella.core.log.turn_records import MessageNode, derive_message_id
 from lamella.core.text.content import canonical_json, encode_text, hash_bytes
@@ -69,13 +69,13 @@ class ArtifactRef:
         return self.stored.policy
 
 
-def list_refs(event: MessageEvent | AttachmentEvent) -> Iterator[ArtifactRef]:
+def iter_artifact_refs(event: QuestionEvent | PendingCommandsEvent) -> Iterator[ArtifactRef]:
     """Yield every reference of an event.
 
     A message has tool results, attachments, and the notes that its instructions include. An attachment command that is
     pending for the next message has the artifacts that it attaches.
     """
-    if isinstance(event, AttachmentEvent):
+    if isinstance(event, PendingCommandsEvent):
         yield from (ArtifactRef(stored=stored) for stored in event.attached)
         return
     for stored in (*event.results, *event.attached):
@@ -85,7 +85,7 @@ def list_refs(event: MessageEvent | AttachmentEvent) -> Iterator[ArtifactRef]:
             yield ArtifactRef(stored=stored, inlined=True)
 
 
-def change_refs(event: MessageEvent, change: ChangeRef) -> MessageEvent:
+def change_refs(event: QuestionEvent, change: ChangeRef) -> QuestionEvent:
     """Return the event with each reference replaced by the result of ``change``, or removed if that is None."""
     changed = replace(event, results=_change_all(event.results, change), attached=_change_all(event.attached, change))
     if event.system is None or not event.system.inlined:
@@ -94,7 +94,7 @@ def change_refs(event: MessageEvent, change: ChangeRef) -> MessageEvent:
     return replace(changed, system=replace(event.system, inlined=inlined))
 
 
-def change_command_refs(event: AttachmentEvent, change: ChangeRef) -> AttachmentEvent:
+def change_command_refs(event: PendingCommandsEvent, change: ChangeRef) -> PendingCommandsEvent:
     """Return a pending attachment command with its references changed in the same way."""
     return replace(event, attached=_change_all(event.attached, change))
 
@@ -138,7 +138,7 @@ def split_contents(export: ConversationExport, sources: SourceReaders | None) ->
     - older texts of a file that was edited between two turns,
     - with ``sources``, every file whose text in the vault differs now.
     """
-    refs = list(list_all_refs(export.records))
+    refs = list(iter_all_artifact_refs(export.records))
     newest = {ref.id: ref.hash for ref in refs if _is_file(ref)}
     riding = {ref.hash for ref in refs if not _is_file(ref) or newest[ref.id] != ref.hash}
     # A tool result is the text at the time of the call, even if a file has the same text today.
@@ -154,13 +154,13 @@ def split_contents(export: ConversationExport, sources: SourceReaders | None) ->
     return ArchivePayload(files=files, contents=contents)
 
 
-def list_all_refs(records: Iterable[EventRecord]) -> Iterable[ArtifactRef]:
+def iter_all_artifact_refs(records: Iterable[EventRecord]) -> Iterable[ArtifactRef]:
     """Yield every artifact reference of a log, in the order of its events."""
     for record in records:
         if record.kind in (*QUESTION_KINDS, EventKind.ATTACHMENT):
             event = decode_event(record)
-            if isinstance(event, MessageEvent | AttachmentEvent):
-                yield from list_refs(event)
+            if isinstance(event, QuestionEvent | PendingCommandsEvent):
+                yield from iter_artifact_refs(event)
 
 
 def _is_file(ref: ArtifactRef) -> bool:
@@ -234,7 +234,7 @@ class CommentIn(BaseModel):
 
 def render_comment(export: ConversationExport, payload: ArchivePayload) -> str:
     """Render the comment. Text inside cannot close it: an arrow is written as an escape."""
-    head = {"conversation": export.conversation, "created": export.created, "title": export.title}
+    head = {"conversation": export.conversation_key, "created": export.created, "title": export.title}
     events = [canonical_json(_event_to_json(record)) for record in export.records]
     files = [canonical_json({"hash": f.hash, "kind": f.kind.value, "path": f.path}) for f in payload.files]
     contents = [f"{json.dumps(name)}:{_content_to_json(data)}" for name, data in sorted(payload.contents.items())]
@@ -279,7 +279,7 @@ def parse_comment(text: str) -> tuple[ConversationExport, tuple[FileRef, ...]]:
             hint="Use a newer version of Lamella.",
         )
     export = ConversationExport(
-        conversation=comment.conversation,
+        conversation_key=comment.conversation,
         title=comment.title,
         created=comment.created,
         records=tuple(_event_from_json(event, number) for number, event in enumerate(comment.events, start=1)),
@@ -486,10 +486,10 @@ def _render_scalar(text: str) -> str:
 class EventAppender:
     """Appends events to a log. ``records`` has the events appended so far."""
 
-    log: EventLog
+    log: FoldedLog
     records: list[EventRecord] = field(default_factory=list)
 
-    def append_question(self, event: MessageEvent, *, at: str, edited_message: MessageNode | None = None) -> None:
+    def append_question(self, event: QuestionEvent, *, at: str, edited_message: MessageNode | None = None) -> None:
         """Append a question. With ``edited_message``, it replaces that question on a new branch.
 
         If the question before it has no reply, it gets an empty one first.

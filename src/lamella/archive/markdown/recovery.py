@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from lamella.archive.markdown.payload import ArtifactRef, FileRef, change_command_refs, change_refs
 from lamella.core.artifacts.model import Artifact, ArtifactKind, UnresolvedAttachment
-from lamella.core.log.events.artifact import AttachmentEvent, StoredArtifact
+from lamella.core.log.events.artifact import PendingCommandsEvent, StoredArtifact
 from lamella.core.log.events.codec import decode_event, encode_event
 from lamella.core.log.events.compaction import CompactionEvent, StageEvent
 from lamella.core.log.events.kinds import (
@@ -23,9 +23,9 @@ from lamella.core.log.events.kinds import (
     SwitchEvent,
     referenced_content_hashes,
 )
-from lamella.core.log.events.message import CallsEvent, EditEvent, MessageEvent, ResultsEvent
-from lamella.core.log.log import EventLog
-from lamella.core.log.turn import MessageAuthor, ReplyEvent, message_id
+from lamella.core.log.events.message import EditEvent, QuestionEvent, ToolCallsEvent, ToolResultsEvent
+from lamella.core.log.log import FoldedLog
+from lamella.core.log.turn import MessageAuthor, ReplyEvent, compute_message_id
 from lamella.core.log.turn_records import TurnRecord, derive_message_id
 from lamella.core.text.content import encode_text
 from lamella.core.values import replace
@@ -58,7 +58,7 @@ class FileLookup:
         self._paths_by_name: dict[str, list[str]] | None = None
         self._miss_count = 0
 
-    def locate(self, path: str, kind: ArtifactKind, *, expected_hash: str | None = None) -> FoundFile:
+    def read_or_find_moved(self, path: str, kind: ArtifactKind, *, expected_hash: str | None = None) -> FoundFile:
         """Return the file at a path, or a note of the same name elsewhere.
 
         ``expected_hash`` is the hash of the text the file had. It decides between several notes of the same name.
@@ -70,7 +70,7 @@ class FileLookup:
 
     def exists(self, path: str, kind: ArtifactKind) -> bool:
         """Return whether there is a file at exactly this path."""
-        found = self.locate(path, kind)
+        found = self.read_or_find_moved(path, kind)
         return found.artifact is not None and found.moved_to is None
 
     def _locate(self, path: str, kind: ArtifactKind, expected_hash: str | None) -> FoundFile:
@@ -157,7 +157,7 @@ class RecoveredFiles:
 def recover_files(files: Iterable[FileRef], lookup: FileLookup) -> RecoveredFiles:
     """Read each file. If its text has changed, use the current text and add a warning."""
     recovery = RecoveredFiles()
-    found = [(file, lookup.locate(file.path, file.kind, expected_hash=file.hash)) for file in files]
+    found = [(file, lookup.read_or_find_moved(file.path, file.kind, expected_hash=file.hash)) for file in files]
     for file, answer in found:
         if answer.artifact is not None and answer.artifact.hash == file.hash:
             _add_file(recovery, file, answer)
@@ -203,8 +203,8 @@ class _RecordRewriter:
 
     def __init__(self, conversation_key: str, recovery: RecoveredFiles) -> None:
         self._recovery = recovery
-        self._old_log = EventLog(conversation_key)
-        self._new_log = EventLog(conversation_key)
+        self._old_log = FoldedLog(conversation_key)
+        self._new_log = FoldedLog(conversation_key)
         self._new_ids: dict[str, str] = {}
 
     def rewrite(self, record: EventRecord) -> EventRecord:
@@ -222,15 +222,15 @@ class _RecordRewriter:
 
     def _rewrite_event(self, record: EventRecord) -> EventRecord:
         event = decode_event(record)
-        if isinstance(event, MessageEvent | AttachmentEvent):
-            asked = self._rewrite_question(event) if isinstance(event, MessageEvent) else self._rewrite_command(event)
+        if isinstance(event, QuestionEvent | PendingCommandsEvent):
+            asked = self._rewrite_question(event) if isinstance(event, QuestionEvent) else self._rewrite_command(event)
             named = referenced_content_hashes(asked)
             kept = [name for name in record.contents if name in named]
             return encode_event(asked, timestamp=record.at, contents=tuple(dict.fromkeys((*kept, *named))))
         renamed = self._with_new_ids(event)
         return record if renamed is event else encode_event(renamed, timestamp=record.at, contents=record.contents)
 
-    def _rewrite_question(self, event: MessageEvent) -> MessageEvent:
+    def _rewrite_question(self, event: QuestionEvent) -> QuestionEvent:
         """Return a question with its changed attachments and the id that follows from them."""
         asked = replace(change_refs(event, self._change_ref), parent=self._new_message_id(event.parent))
         if isinstance(asked, EditEvent):
@@ -239,7 +239,7 @@ class _RecordRewriter:
         self._record_new_id(event.id, asked.id)
         return asked
 
-    def _rewrite_command(self, event: AttachmentEvent) -> AttachmentEvent:
+    def _rewrite_command(self, event: PendingCommandsEvent) -> PendingCommandsEvent:
         """Return a pending attachment command with its changed artifacts, and with the new ids of pinned messages."""
         pin, unpin = (tuple(map(self._new_message_id, names)) for names in (event.pin, event.unpin))
         return replace(change_command_refs(event, self._change_ref), pin=pin, unpin=unpin)
@@ -252,7 +252,7 @@ class _RecordRewriter:
                 answer = replace(answer, id=derive_message_id(self._new_log.conversation, answer))
                 self._record_new_id(event.id, answer.id)
                 return answer
-            case CallsEvent() | ResultsEvent():
+            case ToolCallsEvent() | ToolResultsEvent():
                 return replace(event, parent=self._new_message_id(event.parent))
             case DeleteEvent():
                 return replace(event, target=self._new_message_id(event.target))
@@ -283,7 +283,7 @@ class _RecordRewriter:
 
     def _empty_reply_id(self, message: str) -> str:
         """Return the id of the empty reply to a message."""
-        return message_id(self._new_log.conversation, parent=message, role=MessageAuthor.REPLY, text="")
+        return compute_message_id(self._new_log.conversation, parent=message, role=MessageAuthor.REPLY, text="")
 
     def _change_ref(self, ref: ArtifactRef) -> StoredArtifact | None:
         """Return the stored artifact of a reference as it is now, or None to remove it.

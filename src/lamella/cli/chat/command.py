@@ -9,13 +9,13 @@ import typer
 
 from lamella.cli.access import StoreOption, complete_chat_names, format_command
 from lamella.cli.chat import conversation_commands
-from lamella.cli.chat.input import Input, LineInput, PipedInput
+from lamella.cli.chat.input import LineInput, MessageInput, PipedInput
 from lamella.cli.chat.opening import MEMORY_STORE_URL, ChatOptions, open_for_chat
-from lamella.cli.chat.output import JsonOutput, Output, PlainOutput
+from lamella.cli.chat.output import AnswerDisplay, JsonOutput, PlainOutput
 from lamella.cli.chat.session import ChatSession
 from lamella.cli.chat.setting_commands import parse_setting_options
-from lamella.cli.chat.slash import ExitChat, get_argument_completers, run_command
-from lamella.cli.interrupts import ignore_ctrl_c, ignore_interrupts, raise_on_interrupt
+from lamella.cli.chat.slash import ExitChat, get_argument_completers, run_slash_command
+from lamella.cli.interrupts import ignore_interrupts, ignore_interrupts_until_exit, raise_on_interrupt
 from lamella.cli.mentions import get_active_note
 from lamella.cli.options import (
     ActiveNoteOption,
@@ -28,7 +28,7 @@ from lamella.cli.options import (
 )
 from lamella.cli.output import is_dumb_terminal, print_text
 from lamella.cli.streams import discard_stdout
-from lamella.wiring import open_named_files
+from lamella.wiring import open_attachment_resolver
 
 _NameArgument = Annotated[
     str | None,
@@ -95,7 +95,7 @@ def chat(
     # With --json all of stdout is JSON lines, so text for people goes to stderr.
     words = redirect_stdout(sys.stderr) if as_json else nullcontext()
     with words, open_for_chat(options, output) as opened, asyncio.Runner() as loop:
-        files = open_named_files(vault)
+        files = open_attachment_resolver(vault)
         session = ChatSession(opened, loop, output=output, files=files, shows_strata=strata, is_interactive=by_hand)
         session.active_note = get_active_note(active_note, files).path if active_note else ""
         if workflow is not None:
@@ -115,7 +115,7 @@ def chat(
     return 1 if session.failed and not at_terminal else 0
 
 
-def _make_output(*, can_redraw: bool) -> Output:
+def _make_output(*, can_redraw: bool) -> AnswerDisplay:
     if not can_redraw:
         return PlainOutput()
     from lamella.cli.chat.output import MarkdownOutput  # only needed at a terminal
@@ -123,18 +123,18 @@ def _make_output(*, can_redraw: bool) -> Output:
     return MarkdownOutput()
 
 
-def _make_input(session: ChatSession, runner: asyncio.Runner) -> Input:
-    from lamella.cli.chat.prompt import PromptInput, PromptStatus  # only needed at a terminal
+def _make_input(session: ChatSession, runner: asyncio.Runner) -> MessageInput:
+    from lamella.cli.chat.prompt import InputLineStatus, PromptInput  # only needed at a terminal
 
-    status = PromptStatus(
+    status = InputLineStatus(
         get_attachments=session.attached_status,
         get_status=session.status_line,
-        get_background_status=session.idle_status,
+        get_background_status=session.background_status,
     )
     return PromptInput(runner, commands=get_argument_completers(session), files=session.files, status=status)
 
 
-def _run_chat_loop(session: ChatSession, source: Input, *, is_interactive: bool, can_redraw: bool) -> None:
+def _run_chat_loop(session: ChatSession, source: MessageInput, *, is_interactive: bool, can_redraw: bool) -> None:
     # Ctrl-C only counts while a line is read or handled. At any other moment, many in a row would end the chat.
     with ignore_interrupts() if is_interactive else nullcontext():
         while True:
@@ -152,14 +152,14 @@ def _run_chat_loop(session: ChatSession, source: Input, *, is_interactive: bool,
                 # Also one that comes just before or after what a command or an answer handles itself.
                 if not is_interactive:
                     raise
-                ignore_ctrl_c()
+                ignore_interrupts_until_exit()
                 print_text("Press Ctrl-D or type /quit to leave.", err=True)
 
 
 def _handle_line(session: ChatSession, line: str, *, can_redraw: bool) -> None:
     # A message that begins with a slash is typed with two, and the first one is removed.
     if line.startswith("/") and not line.startswith("//"):
-        asked = run_command(session, line)
+        asked = run_slash_command(session, line)
     elif asked := bool(line.strip()):
         session.send_message(line[1:] if line.startswith("//") else line)
     if asked and not can_redraw:
@@ -170,10 +170,10 @@ def _finish_session(session: ChatSession, runner: asyncio.Runner, options: ChatO
     session.stop_background()
     opened = session.opened_conversation
     runner.run(opened.pool.close())
-    if opened.conversation_log.turns() and options.store != MEMORY_STORE_URL:
+    if opened.conversation.turns() and options.store != MEMORY_STORE_URL:
         with suppress(OSError):
-            model = opened.model_to_repeat()
+            model = opened.model_option_value()
             again = format_command(
-                "chat", opened.conversation_log.name, model=model, store=options.store, vault=options.vault
+                "chat", opened.conversation.name, model=model, store=options.store, vault=options.vault
             )
             print_text(f"Saved. Continue with: {again}", err=True)

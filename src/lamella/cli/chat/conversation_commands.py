@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lamella.cli.access import format_command
-from lamella.cli.chat.input import complete_path, match_prefix, match_prefix_after_word
+from lamella.cli.chat.input import complete_path, match_name_or_description, match_prefix_after_word
 from lamella.cli.chat.opening import ChatOptions, OpenedConversation
 from lamella.cli.chat.session import ChatSession
 from lamella.cli.clipboard import MAX_CLIPBOARD_BYTES, copy_to_clipboard, terminal_accepts_clipboard
@@ -15,10 +15,10 @@ from lamella.cli.compaction_tables import (
     print_plan_warnings,
     print_stopped_question,
 )
-from lamella.cli.output import escape_line, format_count, print_text
-from lamella.cli.tables import format_runner, print_chats, print_progress, print_stage_data
+from lamella.cli.output import escape_to_short_line, format_count, print_text
+from lamella.cli.tables import format_runner, print_chats, print_stage_data, print_workflow_progress
 from lamella.cli.transcripts import differing_turns_note
-from lamella.cli.workflow import last_reply_text, parse_fields, split_fields
+from lamella.cli.workflow import last_reply_text, parse_fields, split_assignments
 from lamella.conversation.compaction import CompactionRange
 from lamella.conversation.names import find_conversation_by_name
 from lamella.conversation.runner_context import list_runners
@@ -49,12 +49,12 @@ _PREVIEW_LENGTH = 60
 def compact_conversation(session: ChatSession, rest: str) -> None:
     """Compact the conversation, optionally within a range of messages and down to a share of the limit."""
     # Read before compacting, which ends an unanswered question.
-    unanswered_question = find_unanswered_question(session.conversation_log.turns())
+    unanswered_question = find_unanswered_question(session.conversation.turns())
     range_, share = _parse_range(rest)
     if session.is_interactive:
         # A summary may take minutes.
         print_text("Compacting; Ctrl-C cancels.", err=True)
-    planned = session.conversation_log.plan(_parse_share(share), since=range_.since, until=range_.until)
+    planned = session.conversation.plan(_parse_share(share), since=range_.since, until=range_.until)
     print_plan_warnings(planned)
     if planned.receipt is None:
         lower = (
@@ -63,12 +63,10 @@ def compact_conversation(session: ChatSession, rest: str) -> None:
         raise InvalidOperationError(
             f"Nothing to compact: the next request has {planned.before.total:,} tokens, "
             f"and the target is {planned.target_tokens:,}.",
-            hint=lower
-            if planned.before.total <= planned.target_tokens
-            else cannot_shrink_hint(session.conversation_log),
+            hint=lower if planned.before.total <= planned.target_tokens else cannot_shrink_hint(session.conversation),
         )
-    session.conversation_log.commit(planned)
-    print_compaction(session.conversation_log.name, planned, undo_command="/undo")
+    session.conversation.commit(planned)
+    print_compaction(session.conversation.name, planned, undo_command="/undo")
     print_stopped_question(unanswered_question, retry_command=_RETRY_COMMAND)
 
 
@@ -91,12 +89,12 @@ def complete_compact_range(session: ChatSession, prefix: str) -> dict[str, str]:
     if after in ("from", "to"):
         turns = {
             f"turn:{at}": truncate_words(one.message.text, _PREVIEW_LENGTH)
-            for at, one in enumerate(session.conversation_log.turns(), 1)
+            for at, one in enumerate(session.conversation.turns(), 1)
         }
-        known = match_prefix(turns, typed)
+        known = match_name_or_description(turns, typed)
     else:
         given = before.split()
-        known = match_prefix({word: "" for word in ("from", "to") if word not in given}, typed)
+        known = match_name_or_description({word: "" for word in ("from", "to") if word not in given}, typed)
     return {f"{before} {one}".lstrip(): description for one, description in known.items()}
 
 
@@ -111,8 +109,8 @@ def _parse_share(rest: str) -> float | None:
 
 def undo_compaction(session: ChatSession, _rest: str) -> None:
     """Undo the last compaction."""
-    unanswered_question = find_unanswered_question(session.conversation_log.turns())
-    receipt = session.conversation_log.undo()
+    unanswered_question = find_unanswered_question(session.conversation.turns())
+    receipt = session.conversation.undo()
     print_text(f"Undone: {receipt.id}. The prompt is as before the compaction.")
     print_stopped_question(unanswered_question, retry_command=_RETRY_COMMAND)
 
@@ -124,9 +122,9 @@ def show_or_set_model(session: ChatSession, rest: str) -> None:
     """Show the model, or change it from the next message on."""
     if rest:
         session.set_model(rest)
-    window = format_count(session.conversation_log.window, "token")
+    window = format_count(session.conversation.window, "token")
     since = "from the next message on" if rest else "current"
-    print_text(f"Model: {escape_line(session.model)} ({since}; context window {window})")
+    print_text(f"Model: {escape_to_short_line(session.model)} ({since}; context window {window})")
 
 
 def start_conversation(session: ChatSession, rest: str) -> None:
@@ -137,7 +135,7 @@ def start_conversation(session: ChatSession, rest: str) -> None:
         else None
     )
     if existing is not None:
-        name = escape_line(existing.name)
+        name = escape_to_short_line(existing.name)
         raise UsageError(f"The conversation {name} exists already.", hint=f"/chats {name} continues it.")
     _switch_conversation(session, rest or None, model=session.model)
 
@@ -152,15 +150,17 @@ def list_or_switch_chats(session: ChatSession, rest: str) -> None:
     if rows:
         print_chats(rows)
     print_text(
-        f"Current: {escape_line(session.conversation_log.name)}. /chats NAME continues another one, /new starts one."
+        f"Current: {escape_to_short_line(session.conversation.name)}. /chats NAME continues another one, /new starts one."
     )
 
 
 def _switch_conversation(session: ChatSession, chat: str | None, *, model: str | None = None) -> None:
-    left, has_turns = session.conversation_log.name, bool(session.conversation_log.turns())
+    left, has_turns = session.conversation.name, bool(session.conversation.turns())
     session.switch_conversation(_open_conversation(session.opened_conversation, chat, model))
-    if has_turns and left != session.conversation_log.name:
-        print_text(f"{escape_line(left)} is saved; /chats {escape_line(left)} continues it.", err=True)
+    if has_turns and left != session.conversation.name:
+        print_text(
+            f"{escape_to_short_line(left)} is saved; /chats {escape_to_short_line(left)} continues it.", err=True
+        )
     session.print_introduction()
 
 
@@ -174,18 +174,18 @@ def rename_conversation(session: ChatSession, rest: str) -> None:
     """Set the conversation's title."""
     if not rest:
         raise UsageError("Missing title.", hint="Example: /rename Tides in spring")
-    session.conversation_log.rename(check_text(rest, "the title"))
-    print_text(f"Title of {escape_line(session.conversation_log.name)}: {escape_line(rest)}")
+    session.conversation.rename(check_text(rest, "the title"))
+    print_text(f"Title of {escape_to_short_line(session.conversation.name)}: {escape_to_short_line(rest)}")
 
 
 def save_conversation(session: ChatSession, rest: str) -> None:
     """Write the conversation to a folder or a file: Markdown, or a transcript if the file's name ends in .json."""
-    if not session.conversation_log.version:
+    if not session.conversation.version:
         raise InvalidOperationError("This conversation has no messages yet.", hint="Type a message first.")
     path = Path(rest).expanduser()
     named = not path.is_dir() and path.suffix in (_ARCHIVE_SUFFIX, _TRANSCRIPT_SUFFIX)
     folder, file = (path.parent, path.name) if named else (path, None)
-    opener, key = session.opened_conversation.opener, session.conversation_log.id
+    opener, key = session.opened_conversation.opener, session.conversation.id
     if named and path.suffix == _TRANSCRIPT_SUFFIX:
         script = load_export_script(opener.backend, key)
         if script.differing_turns:
@@ -193,12 +193,12 @@ def save_conversation(session: ChatSession, rest: str) -> None:
         written = save_transcript(script, folder, file=file)
     else:
         written = open_archive().save(opener.conversations.export_conversation(key), folder, file=file)
-    print_text(f"Saved: {escape_line(str(written))}")
+    print_text(f"Saved: {escape_to_short_line(str(written))}")
 
 
 def copy_last_answer(session: ChatSession, _rest: str) -> None:
     """Copy the last answer to the clipboard."""
-    answers = (record.reply.text for record in reversed(session.conversation_log.turns()) if record.reply is not None)
+    answers = (record.reply.text for record in reversed(session.conversation.turns()) if record.reply is not None)
     answer = next((text for text in answers if text), None)
     if answer is None:
         raise InvalidOperationError("No answer to copy yet.", hint="Type a message first.")
@@ -222,16 +222,16 @@ def _model_alternatives_hint(session: ChatSession) -> str:
 
 def complete_model(session: ChatSession, prefix: str) -> dict[str, str]:
     """Return models for completion: those of the known profiles, and those used in this conversation."""
-    asked = (call.model for calls in session.conversation_log.ledger() for call in calls)
+    asked = (call.model for calls in session.conversation.ledger() for call in calls)
     here = dict.fromkeys((session.model, *(model for model in asked if model)), "used here")
-    return match_prefix({**dict.fromkeys(list_models(), ""), **here}, prefix)
+    return match_name_or_description({**dict.fromkeys(list_models(), ""), **here}, prefix)
 
 
 def complete_chat(session: ChatSession, prefix: str) -> dict[str, str]:
     """Return the other conversations and their titles."""
     alive = session.opened_conversation.opener.conversations.list_conversations()
-    return match_prefix(
-        {listed.name: listed.title for listed in alive if listed.name != session.conversation_log.name}, prefix
+    return match_name_or_description(
+        {listed.name: listed.title for listed in alive if listed.name != session.conversation.name}, prefix
     )
 
 
@@ -239,35 +239,35 @@ def complete_question(session: ChatSession, prefix: str) -> dict[str, str]:
     """Return the questions of this branch by id, the last first."""
     found = {
         record.message.id: truncate_words(record.message.text, _PREVIEW_LENGTH)
-        for record in reversed(session.conversation_log.turns())
+        for record in reversed(session.conversation.turns())
     }
-    return match_prefix(found, prefix)
+    return match_name_or_description(found, prefix)
 
 
 def complete_message(session: ChatSession, prefix: str) -> dict[str, str]:
     """Return the questions and answers of this branch by id, the last first."""
     nodes = [
         node
-        for record in reversed(session.conversation_log.turns())
+        for record in reversed(session.conversation.turns())
         for node in (record.reply, record.message)
         if node is not None
     ]
-    return match_prefix({node.id: truncate_words(node.text, _PREVIEW_LENGTH) for node in nodes}, prefix)
+    return match_name_or_description({node.id: truncate_words(node.text, _PREVIEW_LENGTH) for node in nodes}, prefix)
 
 
 def complete_branch(session: ChatSession, prefix: str) -> dict[str, str]:
     """Return the other branches, each with its last question."""
-    conversation_log = session.conversation_log
+    conversation_log = session.conversation
     found = {}
     for head in conversation_log.branches():
         if head != conversation_log.head:
             found[head] = truncate_words(conversation_log.turns(head)[-1].message.text, _PREVIEW_LENGTH)
-    return match_prefix(found, prefix)
+    return match_name_or_description(found, prefix)
 
 
 def complete_title(session: ChatSession, prefix: str) -> dict[str, str]:
     """Return the current title, so that the user can edit it."""
-    return match_prefix({session.conversation_log.title: ""} if session.conversation_log.title else {}, prefix)
+    return match_name_or_description({session.conversation.title: ""} if session.conversation.title else {}, prefix)
 
 
 def complete_local_path(_session: ChatSession, prefix: str) -> dict[str, str]:
@@ -302,7 +302,7 @@ def start_workflow(session: ChatSession, workflow: str) -> None:
     Raises:
         WorkflowError: The conversation uses another workflow.
     """
-    conversation_log = session.conversation_log
+    conversation_log = session.conversation
     work = conversation_log.workflow
     named = get_workflow(workflow).name if is_workflow_path(workflow) or work is None else workflow
     if work is not None and work.workflow != named:
@@ -327,15 +327,15 @@ def run_stage_action(session: ChatSession, rest: str) -> None:
         )
     work = do(session, given.strip())
     if work is not None:
-        print_progress(session.conversation_log.name, work, format_action=lambda deed: f"/stage {deed}")
+        print_workflow_progress(session.conversation.name, work, format_action=lambda deed: f"/stage {deed}")
 
 
 def complete_stage_action(session: ChatSession, prefix: str) -> dict[str, str]:
     """Return completions for ``/stage``; after ``data``, ``rewind`` and ``new``, their possible arguments."""
     deed, space, name = prefix.partition(" ")
     if not space:
-        return match_prefix(_STAGE_ACTION_DESCRIPTIONS, prefix)
-    work = session.conversation_log.workflow
+        return match_name_or_description(_STAGE_ACTION_DESCRIPTIONS, prefix)
+    work = session.conversation.workflow
     stages = {} if work is None else {one.id: one.label for one in work.stages[: work.number]}
     known = {"rewind": stages, "new": dict.fromkeys(list_workflows(), ""), "data": _list_stage_fields(work)}
     return match_prefix_after_word(deed, known.get(deed, {}), name)
@@ -350,7 +350,7 @@ def _list_stage_fields(progress: WorkflowProgress | None) -> dict[str, str]:
 
 
 def _show_workflow(session: ChatSession, _rest: str) -> WorkflowProgress | None:
-    work = session.conversation_log.workflow
+    work = session.conversation.workflow
     if work is None:
         print_text("No workflow in this conversation. /stage new paper starts one.", err=True)
     return work
@@ -360,39 +360,39 @@ def _start_workflow(session: ChatSession, rest: str) -> WorkflowProgress | None:
     if not rest:
         raise UsageError("Missing workflow.", hint=f"Use one of: {', '.join(list_workflows())}.")
     start_workflow(session, rest)
-    return session.conversation_log.workflow
+    return session.conversation.workflow
 
 
 def _write_stage_data(session: ChatSession, rest: str) -> WorkflowProgress | None:
-    work = session.conversation_log.workflow
+    work = session.conversation.workflow
     if not rest:
         if work is not None:
             print_stage_data(work)
         return work
     values = {} if work is None else next((one.data for one in work.stages if one.id == work.current), {})
     given = (
-        parse_fields(split_fields(rest), values) if "=" in rest else {rest: last_reply_text(session.conversation_log)}
+        parse_fields(split_assignments(rest), values) if "=" in rest else {rest: last_reply_text(session.conversation)}
     )
-    return session.conversation_log.write_stage(given)
+    return session.conversation.write_stage(given)
 
 
 def _submit_stage(session: ChatSession, _rest: str) -> WorkflowProgress:
-    return session.conversation_log.submit_stage()
+    return session.conversation.submit_stage()
 
 
 def _approve_stage(session: ChatSession, rest: str) -> WorkflowProgress:
-    return session.conversation_log.approve_stage(rest)
+    return session.conversation.approve_stage(rest)
 
 
 def _rewind_workflow(session: ChatSession, rest: str) -> WorkflowProgress:
-    return session.conversation_log.rewind_stage(rest)
+    return session.conversation.rewind_to_stage(rest)
 
 
 def _export_workflow(session: ChatSession, rest: str) -> None:
-    text = session.conversation_log.export_work()
+    text = session.conversation.export_approved_stages()
     if rest:
         save_new_file(text, Path(rest))
-        print_text(f"Saved: {escape_line(rest)}")
+        print_text(f"Saved: {escape_to_short_line(rest)}")
     else:
         print_text(text)
 
@@ -414,17 +414,17 @@ _STAGE_ACTIONS = {
 def list_or_set_runner(session: ChatSession, rest: str) -> None:
     """List the runners, or choose one from the next message on."""
     if rest:
-        session.conversation_log.set(runner=rest)
-        session.conversation_log.save_settings()
-        print_text(f"Runner from the next message on: {escape_line(rest)}")
+        session.conversation.set(runner=rest)
+        session.conversation.save_settings()
+        print_text(f"Runner from the next message on: {escape_to_short_line(rest)}")
         return
     for name, does in list_runners(RUNNERS).items():
-        print_text(format_runner(name, does, is_current=name == session.conversation_log.default_runner))
+        print_text(format_runner(name, does, is_current=name == session.conversation.default_runner))
 
 
 def complete_runner(_session: ChatSession, prefix: str) -> dict[str, str]:
     """Return the runners and their descriptions."""
-    return match_prefix(list_runners(RUNNERS), prefix)
+    return match_name_or_description(list_runners(RUNNERS), prefix)
 
 
 def resume_question(session: ChatSession, _rest: str) -> None:

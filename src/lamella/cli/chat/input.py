@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from lamella.cli.output import print_text, write_exactly
+from lamella.cli.output import print_text, write_unwrapped
 from lamella.errors import SourceTooLargeError
 from lamella.wiring import AttachmentResolver
 
@@ -18,7 +18,7 @@ _PARTIAL_MENTION = re.compile(r'(?:^|(?<=\s))@("?)([^\s"]*)$')
 _MAX_LINE_BYTES = 50_000_000
 
 
-class Input(Protocol):
+class MessageInput(Protocol):
     """A source of messages."""
 
     def read(self) -> str | None:
@@ -46,7 +46,7 @@ class LineInput:
         self._get_attachments_text = get_attachments_text
 
     def read(self) -> str | None:
-        write_exactly(f"{self._get_attachments_text()}{PROMPT}")
+        write_unwrapped(f"{self._get_attachments_text()}{PROMPT}")
         return _read_message()
 
 
@@ -115,7 +115,7 @@ def complete_path(files: AttachmentResolver, prefix: str) -> dict[str, str]:
     return dict.fromkeys(files.complete_path(prefix), "")
 
 
-def match_prefix(candidates: Mapping[str, str], prefix: str) -> dict[str, str]:
+def match_name_or_description(candidates: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Return the entries that start with the typed text, or whose description does, ignoring case."""
     typed = prefix.casefold()
     return {
@@ -127,7 +127,10 @@ def match_prefix(candidates: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 def match_prefix_after_word(word: str, candidates: Mapping[str, str], prefix: str) -> dict[str, str]:
     """Return the same matches, each after the word ``word`` that was typed before them."""
-    return {f"{word} {one}": description for one, description in match_prefix(candidates, prefix.strip()).items()}
+    return {
+        f"{word} {one}": description
+        for one, description in match_name_or_description(candidates, prefix.strip()).items()
+    }
 
 
 def _complete_or_empty(completer: ArgumentCompleter, prefix: str) -> Mapping[str, str]:

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from lamella.cli.chat.input import match_prefix, match_prefix_after_word
+from lamella.cli.chat.input import match_name_or_description, match_prefix_after_word
 from lamella.cli.chat.session import ChatSession
-from lamella.cli.clipboard import list_image_readers, read_clipboard_image
+from lamella.cli.clipboard import list_clipboard_programs, read_clipboard_image
 from lamella.cli.ledger_tables import print_cache_expiry
 from lamella.cli.memory import format_facts, format_saved_line
-from lamella.cli.output import escape_line, print_text, show_if_slow
+from lamella.cli.output import escape_to_short_line, print_text, show_if_slow
 from lamella.cli.prompt_tables import print_library
 from lamella.conversation.commands import ALL_NAMES
 from lamella.conversation.turn import TurnRequest
@@ -26,20 +26,20 @@ def attach_files(session: ChatSession, rest: str) -> None:
     session.store_commands(TurnRequest(text="", attach=tuple(one.to_artifact() for one in session.files.resolve(rest))))
     session.start_warmup()
     stays = " and stays attached until /detach" if session.attachments_are_sticky else ""
-    print_text(f"{escape_line(rest)} is attached to the next message{stays}.")
+    print_text(f"{escape_to_short_line(rest)} is attached to the next message{stays}.")
 
 
 def detach(session: ChatSession, rest: str) -> None:
     """Remove one attachment or all from the working set, or cancel a pending attachment."""
-    before = session.conversation_log.pending_commands.detach
+    before = session.conversation.pending_commands.detach
     done = session.store_commands(TurnRequest(text="", detach=(rest or ALL_NAMES,)))
     if not rest:
         print_text("All attachments are removed from the next message on.")
     elif done.detach != before:
         message = "is detached with the next message; /drop also removes it from the prompt"
-        print_text(f"{escape_line(rest)} {message}.")
+        print_text(f"{escape_to_short_line(rest)} {message}.")
     else:
-        print_text(f"Cancelled: {escape_line(rest)} is not attached to the next message.")
+        print_text(f"Cancelled: {escape_to_short_line(rest)} is not attached to the next message.")
 
 
 def drop(session: ChatSession, rest: str) -> None:
@@ -47,7 +47,7 @@ def drop(session: ChatSession, rest: str) -> None:
     if not rest:
         raise UsageError("Missing attachment.", hint="Example: /drop note.md; /show lists the attachments.")
     session.store_commands(TurnRequest(text="", drop=(rest,)))
-    print_text(f"{escape_line(rest)} is removed from the prompt with the next message.")
+    print_text(f"{escape_to_short_line(rest)} is removed from the prompt with the next message.")
 
 
 def pin(session: ChatSession, rest: str) -> None:
@@ -57,7 +57,7 @@ def pin(session: ChatSession, rest: str) -> None:
             "Missing attachment or message.", hint="Example: /pin note.md or /pin reply:2; /show lists the attachments."
         )
     session.store_commands(TurnRequest(text="", pin=(rest,)))
-    print_text(f"{escape_line(rest)} is pinned from the next message on: it is not shortened or removed.")
+    print_text(f"{escape_to_short_line(rest)} is pinned from the next message on: it is not shortened or removed.")
 
 
 def unpin(session: ChatSession, rest: str) -> None:
@@ -68,12 +68,12 @@ def unpin(session: ChatSession, rest: str) -> None:
             hint="Example: /unpin note.md or /unpin reply:2; /show lists the attachments.",
         )
     session.store_commands(TurnRequest(text="", unpin=(rest,)))
-    print_text(f"{escape_line(rest)} is no longer pinned from the next message on.")
+    print_text(f"{escape_to_short_line(rest)} is no longer pinned from the next message on.")
 
 
 def refresh(session: ChatSession, rest: str) -> None:
     """Read attachments again; unchanged and unreadable ones are reported in the warnings."""
-    before = {one.id for one in session.conversation_log.pending_commands.attach}
+    before = {one.id for one in session.conversation.pending_commands.attach}
     done = session.store_commands(TurnRequest(text="", refresh=(rest or ALL_NAMES,)))
     if {one.id for one in done.attach} <= before and not done.warnings:
         print_text("No attachment can be read again.")
@@ -82,8 +82,8 @@ def refresh(session: ChatSession, rest: str) -> None:
 def show_library(session: ChatSession, _rest: str) -> None:
     """Print the attachments and the tokens of each, and the cache's expiry."""
     now = datetime.now(UTC)
-    print_library(session.conversation_log, session.conversation_log.library(at=now))
-    print_cache_expiry(session.conversation_log.expired_cache(at=now), now=now)
+    print_library(session.conversation, session.conversation.library(at=now))
+    print_cache_expiry(session.conversation.estimate_cache_expiry(at=now), now=now)
 
 
 # ``/paste``: attach an image from the clipboard or from a data URI to the next message.
@@ -107,7 +107,7 @@ def _unused_image_title(session: ChatSession) -> str:
 def _read_clipboard_image() -> bytes:
     data = read_clipboard_image()
     if data is None:
-        programs = " or ".join(list_image_readers())
+        programs = " or ".join(list_clipboard_programs())
         raise InvalidOperationError(
             "No image found on the clipboard.",
             hint=f"Reading it needs {programs}. Or /attach the file, or /paste data:image/png;base64,…",
@@ -140,7 +140,9 @@ def complete_memory_action(session: ChatSession, prefix: str) -> Mapping[str, st
     """Return completions for ``/memory``; after ``remove`` and ``edit``, the facts by number."""
     deed, space, name = prefix.partition(" ")
     if not space:
-        return match_prefix({word: description for word, (_, description) in _MEMORY_ACTIONS.items()}, prefix)
+        return match_name_or_description(
+            {word: description for word, (_, description) in _MEMORY_ACTIONS.items()}, prefix
+        )
     facts = (
         open_memory(services=session.opened_conversation.opener.services).read() if deed in ("remove", "edit") else ()
     )
@@ -157,14 +159,14 @@ def _add_fact(session: ChatSession, text: str) -> None:
     if not text:
         raise UsageError("Missing fact.", hint="Example: /memory add My garden is in Graz.")
     fact, is_new = open_memory(services=session.opened_conversation.opener.services).add(text)
-    print_text(f"{'Saved' if is_new else 'Already saved'}: {escape_line(fact.text)}\n{_TAKES_EFFECT_LATER}")
+    print_text(f"{'Saved' if is_new else 'Already saved'}: {escape_to_short_line(fact.text)}\n{_TAKES_EFFECT_LATER}")
 
 
 def _remove_fact(session: ChatSession, text: str) -> None:
     if not text:
         raise UsageError("Missing fact number.", hint="/memory lists the numbers.")
     removed = open_memory(services=session.opened_conversation.opener.services).remove(text)
-    print_text(f"Removed: {escape_line(removed.text)}\n{_TAKES_EFFECT_LATER.replace('It is', 'It is not')}")
+    print_text(f"Removed: {escape_to_short_line(removed.text)}\n{_TAKES_EFFECT_LATER.replace('It is', 'It is not')}")
 
 
 def _edit_fact(session: ChatSession, text: str) -> None:
@@ -172,25 +174,25 @@ def _edit_fact(session: ChatSession, text: str) -> None:
     if not which or not instead.strip():
         raise UsageError("Missing fact number or new text.", hint="Example: /memory edit 2 I moved to Linz.")
     changed = open_memory(services=session.opened_conversation.opener.services).edit(which, instead)
-    print_text(f"Changed: {escape_line(changed.text)}\n{_TAKES_EFFECT_LATER}")
+    print_text(f"Changed: {escape_to_short_line(changed.text)}\n{_TAKES_EFFECT_LATER}")
 
 
 def _save_one_line_summary(session: ChatSession, _text: str) -> None:
-    session.opened_conversation.check_summarizer()
+    session.opened_conversation.confirm_summarizer()
     with show_if_slow("Summarizing this conversation"):
-        line = session.conversation_log.one_line_summary()
+        line = session.conversation.summarize_in_one_line_with_author()
     book = open_memory(services=session.opened_conversation.opener.services)
-    fact, _ = book.add(line.text, kind=FactKind.RECENT, conversation_key=session.conversation_log.id)
+    fact, _ = book.add(line.text, kind=FactKind.RECENT, conversation_key=session.conversation.id)
     print_text(format_saved_line(line, fact))
 
 
 def _refresh_memory(session: ChatSession, _text: str) -> None:
-    change = session.conversation_log.refresh_memory()
+    change = session.conversation.refresh_memory_next_turn()
     if change is None:
         print_text("The memory of this conversation is up to date.")
         return
-    effect = "cached tokens will be sent again" if session.conversation_log.turns() else "nothing is cached yet"
-    print_text(f"The memory is updated with the next message ({escape_line(change)}); {effect}.")
+    effect = "cached tokens will be sent again" if session.conversation.turns() else "nothing is cached yet"
+    print_text(f"The memory is updated with the next message ({escape_to_short_line(change)}); {effect}.")
 
 
 _MEMORY_ACTIONS: dict[str, tuple[Callable[[ChatSession, str], None], str]] = {

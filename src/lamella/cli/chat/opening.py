@@ -16,8 +16,14 @@ from lamella.cli.access import format_command
 from lamella.cli.chat.input import PROMPT
 from lamella.cli.consent import can_ask_user, confirm_write, retry_after_trust
 from lamella.cli.interrupts import ignore_interrupts
-from lamella.cli.output import escape_line, escape_lines, format_count, print_text, warn_about_looser_writes
-from lamella.cli.prompt_tables import format_cut_answer, format_tool_round, format_unanswered
+from lamella.cli.output import (
+    escape_lines,
+    escape_to_short_line,
+    format_count,
+    print_text,
+    warn_about_ignored_write_permissions,
+)
+from lamella.cli.prompt_tables import format_cut_answer, format_resume_hint, format_tool_round
 from lamella.conversation.backend import Backend, ConversationSettings
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
@@ -25,22 +31,22 @@ from lamella.conversation.names import find_conversation_by_name
 from lamella.conversation.provider_pool import ProviderPool
 from lamella.conversation.runner_context import DEFAULT_RUNNER, RunnerContext, RunRequest, get_runner, start_run
 from lamella.conversation.turn import TurnRequest
-from lamella.conversation.turn_runner import DEFAULT_ANSWER_TOKENS, Event, SendContext
+from lamella.conversation.turn_runner import DEFAULT_ANSWER_TOKENS, SendContext, TurnEvent
 from lamella.conversation.validation import check_answer_tokens
 from lamella.errors import InvalidOperationError, SettingError, UntrustedError, UsageError
-from lamella.ports import TokenCounter
+from lamella.ports import TokenizerRegistry
 from lamella.runners.registry import RUNNERS, RUNNERS_WITHOUT_TOOLS
 from lamella.schemas.answers import TurnAnswerJson, answer_to_json
 from lamella.schemas.messages import rounds_to_json
-from lamella.schemas.prompts import reported_cache_by_layer
+from lamella.schemas.prompts import estimate_cached_tokens_by_layer
 from lamella.wiring import (
     DEMO_MODEL,
     ResolvedSettings,
     ServiceContainer,
+    choose_memory_renderer,
     default_settings_for,
     make_memory_opener,
-    make_memory_part,
-    mask_secrets,
+    mask_url_secrets,
     open_backend,
     open_pool,
     open_runner_context,
@@ -51,7 +57,7 @@ from lamella.wiring import (
 )
 
 if TYPE_CHECKING:
-    from lamella.cli.chat.output import Output
+    from lamella.cli.chat.output import AnswerDisplay
     from lamella.ports import Fact
     from lamella.providers.local import PromptProgress
 
@@ -99,23 +105,23 @@ class OpenedConversation:
     origins.
     """
 
-    conversation_log: Conversation
+    conversation: Conversation
     pool: ProviderPool
     max_answer_tokens: int | None
     model: str
-    counter: TokenCounter
+    counter: TokenizerRegistry
     is_new: bool
     stored_id: str | None = None
     store: str | None = None
     opener: "ConversationOpener"
     resolve_settings: Callable[[Mapping[str, object]], ResolvedSettings]
 
-    def send_context(self, model: str | None = None) -> SendContext:
+    def get_send_context(self, model: str | None = None) -> SendContext:
         """Return the send context for a model, by default for the chosen one; another branch may use its own.
 
         An untrusted model is asked about at the terminal.
         """
-        window = self.conversation_log.window
+        window = self.conversation.window
         name = model or self.model
         length = check_answer_tokens(
             self.max_answer_tokens,
@@ -134,18 +140,18 @@ class OpenedConversation:
             _add_model_option_hint(refused)
             return retry_after_trust(refused, find)
 
-    def model_to_repeat(self) -> str | None:
+    def model_option_value(self) -> str | None:
         """Return the model if a later command must name it again, with a password in its URL masked; None otherwise."""
-        return mask_secrets(self.model) if requires_named_model(self.model, self.opener.services) else None
+        return mask_url_secrets(self.model) if requires_named_model(self.model, self.opener.services) else None
 
-    def check_summarizer(self) -> None:
+    def confirm_summarizer(self) -> None:
         """Ask the user to trust the model that writes summaries, if they did not name it themselves."""
         try:
-            self.conversation_log.check_summarizer()
+            self.conversation.check_summarizer_is_trusted()
         except UntrustedError as refused:
-            retry_after_trust(refused, self.conversation_log.check_summarizer)
+            retry_after_trust(refused, self.conversation.check_summarizer_is_trusted)
 
-    def run(self, request_or_turn: TurnRequest | Turn, *, model: str | None = None) -> AsyncGenerator[Event, None]:
+    def run(self, request_or_turn: TurnRequest | Turn, *, model: str | None = None) -> AsyncGenerator[TurnEvent, None]:
         """Return the events of the answer to a turn request or to an unanswered turn, by its runner."""
         pending_turn = None if isinstance(request_or_turn, TurnRequest) else request_or_turn
         runner = (
@@ -153,19 +159,19 @@ class OpenedConversation:
             if isinstance(request_or_turn, TurnRequest)
             else request_or_turn.envelope.prompt.turn_settings.runner
         )
-        if (runner or self.conversation_log.default_runner) not in RUNNERS_WITHOUT_TOOLS:
+        if (runner or self.conversation.default_runner) not in RUNNERS_WITHOUT_TOOLS:
             self.confirm_mcp_servers()
         run_request = RunRequest(
-            conversation=self.conversation_log,
+            conversation=self.conversation,
             turn_request=request_or_turn if isinstance(request_or_turn, TurnRequest) else None,
             turn=pending_turn,
-            pending_calls=() if pending_turn is None else tuple(self.conversation_log.pending_tool_calls),
-            send_context=self.send_context(model if pending_turn is None else pending_turn.envelope.model),
-            limits=self.conversation_log.limits,
+            pending_calls=() if pending_turn is None else tuple(self.conversation.pending_tool_calls),
+            send_context=self.get_send_context(model if pending_turn is None else pending_turn.envelope.model),
+            limits=self.conversation.limits,
             runner_context=self.opener.runner_context,
             runners=RUNNERS,
         )
-        return start_run(run_request, default=self.conversation_log.default_runner)
+        return start_run(run_request, default=self.conversation.default_runner)
 
     def confirm_mcp_servers(self) -> None:
         """Ask the user to trust MCP servers that only a project file names, before their tools are used."""
@@ -173,9 +179,9 @@ class OpenedConversation:
         if servers is None:
             return
         try:
-            servers.check()
+            servers.check_servers_trusted()
         except UntrustedError as refused:
-            retry_after_trust(refused, servers.check)
+            retry_after_trust(refused, servers.check_servers_trusted)
 
     def preview(self, turn_request: TurnRequest) -> Turn:
         """Return what asking this would send.
@@ -183,35 +189,35 @@ class OpenedConversation:
         Only the runner ``chat`` can be previewed: other runners know what they add only when they run. A warning says
         so.
         """
-        runner = turn_request.runner or self.conversation_log.default_runner
+        runner = turn_request.runner or self.conversation.default_runner
         get_runner(runner, RUNNERS)
         if runner != DEFAULT_RUNNER:
             note = f"This is the request of the runner {DEFAULT_RUNNER}; what {runner} adds is not shown."
             turn_request = structs.replace(turn_request, warnings=(*turn_request.warnings, note))
-        return self.conversation_log.preview(turn_request, at=datetime.now(UTC))
+        return self.conversation.preview(turn_request, at=datetime.now(UTC))
 
     def answer_to_json(self, turn: Turn) -> TurnAnswerJson:
         """Return the body of an answered turn."""
-        reply = self.conversation_log.turns()[-1].reply
+        reply = self.conversation.turns()[-1].reply
         return answer_to_json(turn, reply.text if reply else "", turn.ledger.calls[-1], conversation_key=self.stored_id)
 
-    def with_model(self, model: str) -> "OpenedConversation":
+    def switch_model(self, model: str) -> "OpenedConversation":
         """Return the same conversation with another model, from its next message on.
 
         A missing API key or the like is an error before anything changes.
         """
         self.pool.trust_model(model)
-        self.send_context(model)
-        suit = window_settings if self.conversation_log.version else default_settings_for
+        self.get_send_context(model)
+        suit = window_settings if self.conversation.version else default_settings_for
         fitting = suit(model, services=self.opener.services)
-        self.conversation_log.set(model=model, **fitting)
+        self.conversation.set(model=model, **fitting)
         return replace(self, model=model)
 
     def cached_tokens_by_layer(
         self, turn: Turn, *, reported_cached: int | None, prompt_tokens: int | None
     ) -> Mapping[str, int]:
         """Return how many tokens of each layer were cached, given the reported total of cached tokens."""
-        return reported_cache_by_layer(
+        return estimate_cached_tokens_by_layer(
             turn, self.counter.get_tokenizer(self.model), read=reported_cached, prompt=prompt_tokens
         )
 
@@ -238,9 +244,9 @@ class ConversationOpener:
         )
         if options.settings:
             conversation_log.set(**options.settings)
-            warn_about_looser_writes(options.settings, self.services)
+            warn_about_ignored_write_permissions(options.settings, self.services)
         opened = OpenedConversation(
-            conversation_log=conversation_log,
+            conversation=conversation_log,
             pool=self.pool,
             max_answer_tokens=options.max_answer_tokens,
             model=model,
@@ -255,20 +261,20 @@ class ConversationOpener:
         )
         if options.sends_request:
             try:
-                opened.send_context()
+                opened.get_send_context()
             except SettingError as error:
                 if options.model is None and not opened.is_new:
                     _add_stored_model_hint(error, opened.model)
                 raise
-            opened.check_summarizer()
+            opened.confirm_summarizer()
         return opened
 
 
 @contextmanager
-def open_for_chat(options: ChatOptions, output: "Output") -> Iterator[OpenedConversation]:
+def open_for_chat(options: ChatOptions, output: "AnswerDisplay") -> Iterator[OpenedConversation]:
     """Open a conversation for a chat, and close its store, note index and MCP servers afterwards."""
     services = read_services()
-    memory = make_memory_part(services, is_interactive=True)
+    memory = choose_memory_renderer(services, is_interactive=True)
     pool = _open_pool(options, output.show_progress, services=services)
     backend = open_backend(
         options.store or None, services=services, vault=options.vault, pool=pool, render_memory=memory
@@ -302,7 +308,7 @@ def open_for_chat(options: ChatOptions, output: "Output") -> Iterator[OpenedConv
 def _print_saved_fact(fact: "Fact") -> None:
     """Print a fact that a model saved, with the command that removes it."""
     undo = f"lamella memory remove {fact.id}"
-    print_text(f"note: Saved to memory: {escape_line(fact.text)} (to undo: {undo})", err=True)
+    print_text(f"note: Saved to memory: {escape_to_short_line(fact.text)} (to undo: {undo})", err=True)
 
 
 def _close_runner_context(context: RunnerContext | None) -> None:
@@ -342,7 +348,7 @@ def get_unanswered_turn(conversation_log: Conversation, model: str | None = None
 
     Another model starts the question from the beginning.
     """
-    turn = conversation_log.resume_pending_turn(model=model)
+    turn = conversation_log.reopen_pending_turn(model=model)
     if turn is None:
         raise InvalidOperationError("No unanswered question.", hint="Ask a question, or regenerate the last answer.")
     return turn
@@ -357,9 +363,9 @@ def print_demo_model_notice(model: str) -> None:
 def print_greeting(opened: OpenedConversation) -> None:
     """Print the conversation's name, its model and its last turn."""
     print_demo_model_notice(opened.model)
-    turns = len(opened.conversation_log.turns())
+    turns = len(opened.conversation.turns())
     length = format_count(turns, "turn") if turns else "new"
-    about = f"Conversation {escape_line(opened.conversation_log.name)} ({length}), model {escape_line(opened.model)}."
+    about = f"Conversation {escape_to_short_line(opened.conversation.name)} ({length}), model {escape_to_short_line(opened.model)}."
     print_text(f"{about} /help lists all commands.", err=True)
     if turns:
         print_text(_format_last_turn(opened), err=True)
@@ -367,13 +373,15 @@ def print_greeting(opened: OpenedConversation) -> None:
 
 def _format_last_turn(opened: OpenedConversation) -> str:
     """Return the last question and the first lines of its answer."""
-    last = opened.conversation_log.turns()[-1]
+    last = opened.conversation.turns()[-1]
     lines = escape_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _MAX_PREVIEW_LINES else []
     round_lines = [*format_tool_round(rounds_to_json(last, {})[-1])] if last.pending_round else []
-    round_lines += [format_unanswered("/resume")] if last.reply is None else []
+    round_lines += [format_resume_hint("/resume")] if last.reply is None else []
     round_lines += [format_cut_answer("/resume")] if last.cut_reason is not None else []
-    return "\n".join((f"{PROMPT}{escape_line(last.message.text)}", *lines[:_MAX_PREVIEW_LINES], *more, *round_lines))
+    return "\n".join(
+        (f"{PROMPT}{escape_to_short_line(last.message.text)}", *lines[:_MAX_PREVIEW_LINES], *more, *round_lines)
+    )
 
 
 def _choose_chat_name(backend: Backend, options: ChatOptions) -> str:

@@ -22,15 +22,15 @@ from lamella.cli.output import (
     clear_status_line,
     display_width,
     draw_status_line,
-    escape_line,
     escape_lines,
+    escape_to_short_line,
     print_json,
     print_text,
     suppress_echo,
-    write_exactly,
+    write_unwrapped,
 )
 from lamella.cli.prompt_tables import format_receipt, format_tool_call, format_tool_output
-from lamella.conversation.turn_runner import Event, EventName
+from lamella.conversation.turn_runner import EventName, TurnEvent
 from lamella.schemas.answers import DeltaEventJson, ToolResultJson, tool_call_to_json
 from lamella.schemas.body import JsonBody
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from lamella.providers.local import PromptProgress
 
 
-class Output(Protocol):
+class AnswerDisplay(Protocol):
     """A display for an answer; ``progress_text`` describes how much of the prompt a local model has processed."""
 
     progress_text: str
@@ -81,7 +81,7 @@ class PlainOutput:
     def write(self, text: str) -> None:
         self._clear_status()
         if not self._quiet:
-            write_exactly(text)
+            write_unwrapped(text)
             self._last_char = text[-1:] or self._last_char
 
     def show_thinking(self) -> None:
@@ -98,7 +98,7 @@ class PlainOutput:
     def finish(self) -> None:
         self._clear_status()
         if self._last_char != "\n":
-            write_exactly("\n")
+            write_unwrapped("\n")
         self._last_char = "\n"
 
     def report_event(self, event: str, body: JsonBody) -> None:
@@ -128,7 +128,7 @@ class JsonOutput(PlainOutput):
         print_json(body, event=event, out=self._out)
 
 
-async def show_events(events: AsyncGenerator[Event, None], output: Output) -> Turn | None:
+async def show_events(events: AsyncGenerator[TurnEvent, None], output: AnswerDisplay) -> Turn | None:
     """Show all events of an answer and return the turn as last sent; a terminating signal stops it."""
     turn = None
     shown = _EventDisplay(output)
@@ -147,7 +147,7 @@ async def show_events(events: AsyncGenerator[Event, None], output: Output) -> Tu
 class _EventDisplay:
     """Shows events as they arrive, and matches tool results to their calls."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: AnswerDisplay) -> None:
         self._output = output
         # Calls without a result yet. Results arrive in the order of the calls; ids may have been corrected meanwhile.
         self._open_calls: deque[ToolCall] = deque()
@@ -155,7 +155,7 @@ class _EventDisplay:
         # Lines that were printed already: every tool round sends the turn again with all its warnings.
         self._printed_lines: dict[str, None] = {}
 
-    def show(self, event: Event) -> None:
+    def show(self, event: TurnEvent) -> None:
         match event.kind:
             case EventName.DELTA:
                 self._has_answer_text = self._has_answer_text or bool(event.text.strip())
@@ -172,7 +172,7 @@ class _EventDisplay:
                         print_text(line, err=True)
                     self._printed_lines[what] = None
 
-    def _show_tool(self, event: Event) -> None:
+    def _show_tool(self, event: TurnEvent) -> None:
         """Show a call or its result: one line for people, all of it for programs."""
         call, output = event.call, event.output
         if call is not None:
@@ -180,7 +180,7 @@ class _EventDisplay:
             print_text(f"→ {format_tool_call(call.name, call.arguments)}", err=True)
             self._output.report_event("call", tool_call_to_json(call))
         elif output is not None:
-            name = escape_line(self._open_calls.popleft().name if self._open_calls else output.call)
+            name = escape_to_short_line(self._open_calls.popleft().name if self._open_calls else output.call)
             print_text(f"← {name} {format_tool_output(output.output, failed=output.failed)}", err=True)
             given = ToolResultJson(id=output.call, output=output.output, failed=output.failed)
             self._output.report_event("result", given)
@@ -189,20 +189,20 @@ class _EventDisplay:
             self._has_answer_text = False
 
 
-def _describe_event(event: Event, *, has_answer_text: bool) -> Iterator[str]:
+def _describe_event(event: TurnEvent, *, has_answer_text: bool) -> Iterator[str]:
     """Yield the lines for people about an event that carries no answer text."""
     match event:
-        case Event(kind=EventName.ENVELOPE, turn=turn) if turn is not None:
-            yield from (f"warning: {escape_line(warning)}" for warning in turn.envelope.warnings)
+        case TurnEvent(kind=EventName.ENVELOPE, turn=turn) if turn is not None:
+            yield from (f"warning: {escape_to_short_line(warning)}" for warning in turn.envelope.warnings)
             if turn.compaction is not None:
                 yield f"compacted: {format_receipt(turn.compaction)}"
-        case Event(kind=EventName.NOTE):
-            yield f"note: {escape_line(event.message)}"
-        case Event(kind=EventName.RETRY):
-            yield f"{escape_line(event.message)} Trying again in {event.wait or 0:.1f} s."
-        case Event(kind=EventName.COMPACTION, receipt=receipt) if receipt is not None:
-            yield f"{escape_line(event.message)} Compacted: {format_receipt(receipt)}"
-        case Event(kind=EventName.DONE, turn=turn) if (
+        case TurnEvent(kind=EventName.NOTE):
+            yield f"note: {escape_to_short_line(event.message)}"
+        case TurnEvent(kind=EventName.RETRY):
+            yield f"{escape_to_short_line(event.message)} Trying again in {event.wait or 0:.1f} s."
+        case TurnEvent(kind=EventName.COMPACTION, receipt=receipt) if receipt is not None:
+            yield f"{escape_to_short_line(event.message)} Compacted: {format_receipt(receipt)}"
+        case TurnEvent(kind=EventName.DONE, turn=turn) if (
             turn is not None and turn.envelope.prompt.rounds and not has_answer_text
         ):
             yield "The model returned no text. The tool results are saved; /retry asks again."

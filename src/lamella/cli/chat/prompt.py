@@ -15,7 +15,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from lamella.cli.chat.input import CONTINUATION, PROMPT, ArgumentCompleter, complete_input
 from lamella.cli.interrupts import ignore_interrupts
-from lamella.cli.output import escape_line, get_terminal_width, wrap_line
+from lamella.cli.output import escape_to_short_line, get_terminal_width, wrap_line
 from lamella.files import make_private_folder, restrict_file
 from lamella.wiring import AttachmentResolver
 
@@ -31,7 +31,7 @@ class _PromptInterrupt(Exception):  # noqa: N818 - control flow, not an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromptStatus:
+class InputLineStatus:
     """The texts around the prompt: attachments before it, the conversation's status below it.
 
     Both are computed once per message. ``get_background_status`` is computed at every update.
@@ -54,7 +54,7 @@ class PromptInput:
         *,
         commands: Mapping[str, ArgumentCompleter],
         files: AttachmentResolver,
-        status: PromptStatus,
+        status: InputLineStatus,
     ) -> None:
         self._runner = runner
         self._status = status
@@ -99,7 +99,12 @@ class _Completer(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         found = complete_input(document.text_before_cursor, commands=self._commands, files=self._files)
         return [
-            Completion(text, start_position=-replaced, display=escape_line(text), display_meta=escape_line(description))
+            Completion(
+                text,
+                start_position=-replaced,
+                display=escape_to_short_line(text),
+                display_meta=escape_to_short_line(description),
+            )
             for text, replaced, description in found
         ]
 

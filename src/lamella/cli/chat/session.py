@@ -15,21 +15,21 @@ from typing import Any
 from lamella import Message, Turn
 from lamella.cli.access import format_command
 from lamella.cli.chat.opening import OpenedConversation, get_unanswered_turn, print_greeting
-from lamella.cli.chat.output import Output, show_events
+from lamella.cli.chat.output import AnswerDisplay, show_events
 from lamella.cli.chat.status import describe_stop_reason, format_status, print_layers_and_cache
 from lamella.cli.errors import SlashCommandHints, failure_to_json, print_failure
 from lamella.cli.interrupts import ignore_interrupts
 from lamella.cli.ledger_tables import format_cache_expiry
-from lamella.cli.mentions import resolve_active_note, resolve_mentions
-from lamella.cli.output import escape_line, print_text
+from lamella.cli.mentions import get_active_note_or_warn, resolve_and_print_mentions
+from lamella.cli.output import escape_to_short_line, print_text
 from lamella.cli.tables import format_current_stage
 from lamella.conversation.commands import PendingCommands
 from lamella.conversation.conversation import Conversation
-from lamella.conversation.expired_cache import ExpiredCache
+from lamella.conversation.expired_cache import CacheExpiry
 from lamella.conversation.library import (
-    attached_with,
     display_name,
     droppable_names,
+    get_group_name,
     list_droppable_artifacts,
     list_passed_paths,
     list_working_set,
@@ -38,7 +38,7 @@ from lamella.conversation.library import (
 from lamella.conversation.provider_pool import keep_alive
 from lamella.conversation.runner_context import DEFAULT_RUNNER
 from lamella.conversation.turn import TurnRequest
-from lamella.conversation.turn_runner import Event
+from lamella.conversation.turn_runner import TurnEvent
 from lamella.conversation.validation import check_text
 from lamella.errors import ConflictError, LamellaError
 from lamella.schemas.answers import OpenedChatJson
@@ -59,7 +59,7 @@ class PromptWarmup:
         self._warmup_task: Task[None] | None = None
         self._keep_alive_task: Task[None] | None = None
         self._warm_up: Callable[[Sequence[Message]], Coroutine[Any, Any, None]] | None = getattr(
-            opened.send_context().provider, "warm", None
+            opened.get_send_context().provider, "warm", None
         )
 
     @property
@@ -70,20 +70,20 @@ class PromptWarmup:
         """Process the request that this would send, before there is a question."""
         if self._warm_up is None:
             return
-        self.stop()
+        self.stop_warmup()
         with suppress(LamellaError):
-            messages = self._opened.conversation_log.preview(turn_request).messages
+            messages = self._opened.conversation.preview(turn_request).messages
             self._warmup_task = self._runner.get_loop().create_task(_run_ignoring_errors(self._warm_up(messages)))
 
     def start_keep_alive(self) -> None:
         """Start sending keep-alives, unless they are off or already running."""
         opened = self._opened
-        if not opened.conversation_log.max_keep_alives or (
+        if not opened.conversation.max_keep_alives or (
             self._keep_alive_task is not None and not self._keep_alive_task.done()
         ):
             return
         keeping = keep_alive(
-            opened.conversation_log, lambda model: opened.pool.send_context_for(model, max_answer_tokens=1)
+            opened.conversation, lambda model: opened.pool.send_context_for(model, max_answer_tokens=1)
         )
         self._keep_alive_task = self._runner.get_loop().create_task(_run_ignoring_errors(keeping))
 
@@ -92,7 +92,7 @@ class PromptWarmup:
         task, self._keep_alive_task = self._keep_alive_task, None
         self._cancel(task)
 
-    def stop(self) -> None:
+    def stop_warmup(self) -> None:
         """Stop processing ahead; tokens that were processed stay in the model's cache."""
         task, self._warmup_task = self._warmup_task, None
         self._cancel(task)
@@ -135,20 +135,20 @@ def list_sticky_names(conversation_log: Conversation) -> list[str]:
 
 def pending_attachment_names(pending: PendingCommands) -> list[str]:
     """Return the names of pending attachments; an attached folder appears once, in place of its notes."""
-    return list(dict.fromkeys(attached_with(one) or display_name(one) for one in pending.attach))
+    return list(dict.fromkeys(get_group_name(one) or display_name(one) for one in pending.attach))
 
 
-def format_pending_attachments(conversation_log: Conversation) -> str:
+def format_pending_commands(conversation_log: Conversation) -> str:
     """Return the pending commands for the status line; an image is shown by its file name."""
     pending = conversation_log.pending_commands
     if pending == PendingCommands():
         return ""
     known = droppable_names(conversation_log.current_state[0])
     out = dict.fromkeys([*pending.detach, *pending.drop])
-    names = "".join(f" · +{escape_line(name)}" for name in pending_attachment_names(pending))
-    names += "".join(f" · -{escape_line(known.get(name, name))}" for name in out)
-    names += "".join(f" · pin {escape_line(known.get(name, name))}" for name in pending.pin)
-    return names + "".join(f" · unpin {escape_line(known.get(name, name))}" for name in pending.unpin)
+    names = "".join(f" · +{escape_to_short_line(name)}" for name in pending_attachment_names(pending))
+    names += "".join(f" · -{escape_to_short_line(known.get(name, name))}" for name in out)
+    names += "".join(f" · pin {escape_to_short_line(known.get(name, name))}" for name in pending.pin)
+    return names + "".join(f" · unpin {escape_to_short_line(known.get(name, name))}" for name in pending.unpin)
 
 
 def list_droppable_names(conversation_log: Conversation) -> list[str]:
@@ -174,12 +174,12 @@ def list_pinned_ids(conversation_log: Conversation) -> list[str]:
     return [*artifacts, *sorted(state.pinned)]
 
 
-def format_names(names: Sequence[str]) -> str:
+def format_last_names(names: Sequence[str]) -> str:
     """Return the last few names for the prompt and how many more there are; empty for no names."""
     if not names:
         return ""
     shown = [
-        truncate_words(escape_line(PurePosixPath(name).name or name), _MAX_NAME_LENGTH)
+        truncate_words(escape_to_short_line(PurePosixPath(name).name or name), _MAX_NAME_LENGTH)
         for name in names[-_MAX_SHOWN_NAMES:]
     ]
     more = [f"{len(names) - _MAX_SHOWN_NAMES} more"] if len(names) > _MAX_SHOWN_NAMES else []
@@ -202,7 +202,7 @@ class ChatSession:
         opened: OpenedConversation,
         runner: Runner,
         *,
-        output: Output,
+        output: AnswerDisplay,
         files: AttachmentResolver,
         shows_strata: bool,
         is_interactive: bool,
@@ -221,7 +221,7 @@ class ChatSession:
         self._sent_outside_files: dict[str, None] = {}
         self.failed = False
         # The last computed cache expiry, keyed by the conversation's id and its number of events.
-        self._known_expiry: tuple[tuple[str, int], ExpiredCache | None] | None = None
+        self._known_expiry: tuple[tuple[str, int], CacheExpiry | None] | None = None
 
     @property
     def opened_conversation(self) -> OpenedConversation:
@@ -233,27 +233,27 @@ class ChatSession:
         return self._is_interactive
 
     @property
-    def conversation_log(self) -> Conversation:
-        return self._opened.conversation_log
+    def conversation(self) -> Conversation:
+        return self._opened.conversation
 
     def resolved_settings(self) -> ResolvedSettings:
         """Return the settings of this conversation and where each comes from."""
-        return self._opened.resolve_settings(self.conversation_log.settings)
+        return self._opened.resolve_settings(self.conversation.settings)
 
     @property
     def model(self) -> str:
         """The model that the next message is sent to."""
-        return self._requested_model or self.conversation_log.model_for(TurnRequest(text=""))
+        return self._requested_model or self.conversation.model_for(TurnRequest(text=""))
 
     @property
     def show_command(self) -> str:
         """The command that prints this conversation with its message ids."""
-        return format_command("chats show", self.conversation_log.name, store=self._opened.store)
+        return format_command("chats show", self.conversation.name, store=self._opened.store)
 
     def print_introduction(self) -> None:
         """Print which conversation this is and its last turn."""
         print_greeting(self._opened)
-        conversation_log = self.conversation_log
+        conversation_log = self.conversation
         body = OpenedChatJson(
             conversation=conversation_log.id,
             name=conversation_log.name,
@@ -269,7 +269,7 @@ class ChatSession:
 
     def set_model(self, model: str) -> None:
         """Use another model from the next message on; pending commands stay."""
-        self._switch_to(self._opened.with_model(model))
+        self._switch_to(self._opened.switch_model(model))
         # Needed besides the setting: a branch keeps the model that it was asked with.
         self._requested_model = model
 
@@ -284,16 +284,16 @@ class ChatSession:
         self.failed = True
         try:
             turn_request = self._build_turn_request(text, prints_changes=True)
-            events = self._opened.run(turn_request, model=self.conversation_log.model_for(turn_request))
+            events = self._opened.run(turn_request, model=self.conversation.model_for(turn_request))
             self._sent_outside_files |= dict.fromkeys(list_passed_paths(turn_request.attach))
             self._show_answer(events)
         except LamellaError as error:
-            self.print_failure(error)
+            self.handle_failure(error)
 
-    def edit_message(self, message: str, text: str) -> None:
+    def edit_message(self, message_id: str, text: str) -> None:
         """Ask another text in place of a question, with the same attachments; the old branch stays."""
         self.failed = True
-        turn = self.conversation_log.edit(message, check_text(text, "the message"), model=self._requested_model)
+        turn = self.conversation.edit(message_id, check_text(text, "the message"), model=self._requested_model)
         self._show_answer(self._opened.run(turn))
 
     def preview_message(self, text: str) -> Turn:
@@ -306,28 +306,28 @@ class ChatSession:
         The old answer stays on its branch. If no new answer arrives, that branch becomes active again.
         """
         self.failed = True
-        before = self.conversation_log.head
-        turn = self.conversation_log.regenerate(message, model=self.model)
+        before = self.conversation.head
+        turn = self.conversation.regenerate(message, model=self.model)
         try:
             self._show_answer(self._opened.run(turn))
         finally:
-            if self.conversation_log.turns()[-1].reply is None and self.conversation_log.head != before:
-                self.conversation_log.switch(before)
+            if self.conversation.turns()[-1].reply is None and self.conversation.head != before:
+                self.conversation.switch(before)
 
     def resume(self) -> None:
         """Resume the unanswered question where it stopped, or continue an answer that was cut off."""
         self.failed = True
-        self._show_answer(self._opened.run(get_unanswered_turn(self.conversation_log)))
+        self._show_answer(self._opened.run(get_unanswered_turn(self.conversation)))
 
-    def print_failure(self, error: LamellaError) -> None:
+    def handle_failure(self, error: LamellaError) -> None:
         """Print a failure; after a write conflict, also reload the conversation that another process changed."""
         if isinstance(error, ConflictError):
-            self.conversation_log.reload()
+            self.conversation.reload()
         hints = SlashCommandHints(self._opened.store)
         print_failure(error, hints, as_json=False)
         self._output.report_event("error", failure_to_json(error, hints))
 
-    def cancel_command(self, command: str) -> None:
+    def recover_from_cancelled_command(self, command: str) -> None:
         """Go on after Ctrl-C stopped a command; without a user at a terminal, end the program as Ctrl-C does.
 
         The conversation is loaded again, because the command may have stopped half-way.
@@ -335,12 +335,12 @@ class ChatSession:
         if not self._is_interactive:
             raise KeyboardInterrupt
         with ignore_interrupts():
-            self.conversation_log.reload()
+            self.conversation.reload()
             print_text(f"{command} was cancelled.", err=True)
 
     def start_warmup(self) -> None:
         """Let a local model process the next message's attachments ahead, if it can do that."""
-        if self._is_interactive and self.conversation_log.default_runner == DEFAULT_RUNNER:
+        if self._is_interactive and self.conversation.default_runner == DEFAULT_RUNNER:
             self._warmup.start(self._build_turn_request(""))
 
     def start_keep_alive(self) -> None:
@@ -355,9 +355,9 @@ class ChatSession:
     def stop_background(self) -> None:
         """Stop all background work."""
         self.stop_keep_alive()
-        self._warmup.stop()
+        self._warmup.stop_warmup()
 
-    def idle_status(self) -> str:
+    def background_status(self) -> str:
         """Return the status while a message is typed: background work, and the cost once the cache expires."""
         status = (
             self._output.progress_text if self._warmup.is_running else "",
@@ -371,13 +371,13 @@ class ChatSession:
         The prompt calls this twice a second. So the estimate is computed once, when there is something to report, and
         kept until the conversation changes.
         """
-        conversation_log = self.conversation_log
+        conversation_log = self.conversation
         known = self._known_expiry
         if known is None or known[0] != (conversation_log.id, conversation_log.version) or known[1] is None:
             with suppress(LamellaError):
                 self._known_expiry = known = (
                     (conversation_log.id, conversation_log.version),
-                    conversation_log.expired_cache(at=now),
+                    conversation_log.estimate_cache_expiry(at=now),
                 )
         expiry = None if known is None else known[1]
         if expiry is not None and not expiry.expired and now > expiry.expires_at:
@@ -386,43 +386,43 @@ class ChatSession:
 
     def status_line(self) -> str:
         """Return the status line."""
-        return format_status(self.conversation_log, self.model) + format_pending_attachments(self.conversation_log)
+        return format_status(self.conversation, self.model) + format_pending_commands(self.conversation)
 
     @property
     def attachments_are_sticky(self) -> bool:
         """Whether attachments stay attached until they are detached."""
-        return self.conversation_log.current_state[1].attachments == "sticky"
+        return self.conversation.current_state[1].attachments == "sticky"
 
     def attached_status(self) -> str:
         """Return the current workflow stage and the attachments, to be shown before the prompt; empty if none."""
-        work = self.conversation_log.workflow
+        work = self.conversation.workflow
         stage = "" if work is None else f"[{format_current_stage(work)}] "
-        return stage + (format_names(list_sticky_names(self.conversation_log)) if self.attachments_are_sticky else "")
+        return stage + (format_last_names(list_sticky_names(self.conversation)) if self.attachments_are_sticky else "")
 
     def names_for_command(self, command: str) -> list[str]:
         """Return the names that a command accepts in this conversation."""
         match command:
             case "/detach":
                 return [
-                    *pending_attachment_names(self.conversation_log.pending_commands),
-                    *list_attached_names(self.conversation_log),
+                    *pending_attachment_names(self.conversation.pending_commands),
+                    *list_attached_names(self.conversation),
                 ]
             case "/refresh":
-                return list_attached_names(self.conversation_log)
+                return list_attached_names(self.conversation)
             case "/drop":
-                return list_droppable_names(self.conversation_log)
+                return list_droppable_names(self.conversation)
             case "/pin":
-                return list_pinnable_ids(self.conversation_log)
+                return list_pinnable_ids(self.conversation)
             case "/unpin":
-                return list_pinned_ids(self.conversation_log)
+                return list_pinned_ids(self.conversation)
         return []
 
     def store_commands(self, turn_request: TurnRequest) -> PendingCommands:
         """Store commands for the next message at once, and print their warnings."""
         self._sent_outside_files |= dict.fromkeys(list_passed_paths(turn_request.attach))
-        done = self.conversation_log.queue_command(turn_request)
+        done = self.conversation.queue_command(turn_request)
         for line in done.warnings:
-            print_text(f"note: {escape_line(line)}", err=True)
+            print_text(f"note: {escape_to_short_line(line)}", err=True)
         return done
 
     def _build_turn_request(self, text: str, *, prints_changes: bool = False) -> TurnRequest:
@@ -430,7 +430,7 @@ class ChatSession:
 
         ``prints_changes`` says that the message is sent now; previews print nothing about changed files.
         """
-        attach = [*resolve_active_note(self.active_note, self.files), *resolve_mentions(text, self.files)]
+        attach = [*get_active_note_or_warn(self.active_note, self.files), *resolve_and_print_mentions(text, self.files)]
         turn_request = TurnRequest(
             text=check_text(text, "the message"),
             attach=tuple(one.to_artifact() for one in attach),
@@ -444,20 +444,20 @@ class ChatSession:
 
     def _with_changed_outside_files(self, turn_request: TurnRequest, *, prints_changes: bool) -> TurnRequest:
         """Return the request with files outside a vault that changed since they were sent; with ``prints_changes``, print them."""
-        find, pending = self.files.resolve, self.conversation_log.pending_commands
+        find, pending = self.files.resolve, self.conversation.pending_commands
         but = {*pending.detach, *pending.drop, *(one.id for one in pending.attach)}
         turn_request, warnings = with_changed_files(
             turn_request,
-            self.conversation_log.current_state[0],
+            self.conversation.current_state[0],
             self._sent_outside_files,
             read=lambda path: [one.to_artifact() for one in find(path)],
             except_for=but,
         )
         for line in warnings if prints_changes else ():
-            print_text(f"note: {escape_line(line)}", err=True)
+            print_text(f"note: {escape_to_short_line(line)}", err=True)
         return turn_request
 
-    def _show_answer(self, events: AsyncGenerator[Event, None]) -> None:
+    def _show_answer(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         """Show an answer, and print how it ended."""
         try:
             turn = self._runner.run(show_events(events, self._output))
@@ -481,7 +481,7 @@ class ChatSession:
             print_layers_and_cache(turn, self._opened)
 
     def _stopped_message(self) -> str:
-        records = self.conversation_log.turns()
+        records = self.conversation.turns()
         if records and records[-1].reply is not None:
             return "Stopped. The partial answer is saved; /resume continues it, /retry asks again."
         if records and records[-1].open_rounds:

@@ -3,18 +3,18 @@
 import json
 from collections.abc import Iterable, Mapping
 
-from lamella.cli.chat.input import match_prefix, match_prefix_after_word
+from lamella.cli.chat.input import match_name_or_description, match_prefix_after_word
 from lamella.cli.chat.session import ChatSession
 from lamella.cli.config import format_setting_value, settings_to_json
 from lamella.cli.library import format_rules
-from lamella.cli.output import escape_line, print_text, warn_about_looser_writes
+from lamella.cli.output import escape_to_short_line, print_text, warn_about_ignored_write_permissions
 from lamella.conversation.rules import get_rule
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.validation import check_text
 from lamella.errors import UsageError
 from lamella.schemas.formatting import truncate_words
 from lamella.settings.model import list_accepted_words
-from lamella.wiring import SETTING_NAMES, SettingOrigin, check_name, describe_setting_type, parse_setting_value
+from lamella.wiring import SETTING_NAMES, SettingOrigin, check_name, describe_accepted_values, parse_setting_value
 
 # Settings that cannot be changed inside a conversation, with a hint where to set them instead.
 _UNSETTABLE_HINTS = {
@@ -63,11 +63,14 @@ def parse_setting_options(
         name = typed.strip()
         if not name:
             raise UsageError(
-                f"Missing setting name: --set {escape_line(one)}", hint=f"{_SET_EXAMPLE_HINT}. {_SETTABLE_NAMES_HINT}"
+                f"Missing setting name: --set {escape_to_short_line(one)}",
+                hint=f"{_SET_EXAMPLE_HINT}. {_SETTABLE_NAMES_HINT}",
             )
         if not equals:
             _check_settable(name)
-            raise UsageError(f"Missing value: --set {name}", hint=f"{describe_setting_type(name)} {_SET_EXAMPLE_HINT}")
+            raise UsageError(
+                f"Missing value: --set {name}", hint=f"{describe_accepted_values(name)} {_SET_EXAMPLE_HINT}"
+            )
         found[name] = _parse_value(name, text.strip())
     return found
 
@@ -82,14 +85,14 @@ def _check_settable(name: str) -> None:
     """Raise ``UsageError`` if the name is no setting of a conversation."""
     if name.replace("-", "_") == "max_tokens":
         raise UsageError(
-            f"Unknown setting: {escape_line(name)}", hint="Use --max-tokens to limit the length of answers."
+            f"Unknown setting: {escape_to_short_line(name)}", hint="Use --max-tokens to limit the length of answers."
         )
     if name in _UNSETTABLE_HINTS:
         raise UsageError(f"{name} cannot be set for one conversation.", hint=_UNSETTABLE_HINTS[name])
     table, dot, part = name.partition(".")
     if dot and table in SETTABLE_NAMES:
-        meant = f"{describe_setting_type(table)} Write it as JSON: {{{json.dumps(part)}: …}}"
-        raise UsageError(f"{escape_line(name)} cannot be set separately.", hint=escape_line(meant))
+        meant = f"{describe_accepted_values(table)} Write it as JSON: {{{json.dumps(part)}: …}}"
+        raise UsageError(f"{escape_to_short_line(name)} cannot be set separately.", hint=escape_to_short_line(meant))
     check_name(name, known=SETTABLE_NAMES)
 
 
@@ -102,7 +105,7 @@ def show_or_set_setting(session: ChatSession, rest: str) -> None:
         name, text = named.strip(), given
         if not name:
             raise UsageError(
-                f"Missing setting name: /set {escape_line(rest)}",
+                f"Missing setting name: /set {escape_to_short_line(rest)}",
                 hint=f"Example: /set linger 3. {_SETTABLE_NAMES_HINT}",
             )
     if not text.strip() and not equals:
@@ -112,10 +115,10 @@ def show_or_set_setting(session: ChatSession, rest: str) -> None:
     # A model that the user names needs no trust, so the pool must know that they named it.
     if name == "summarizer" and isinstance(value, str):
         session.opened_conversation.pool.trust_model(value)
-    session.conversation_log.set(**{name: value})
+    session.conversation.set(**{name: value})
     # Store the change now, so that it also applies if the next message is sent from another process.
-    session.conversation_log.save_settings()
-    warn_about_looser_writes({name: value}, session.opened_conversation.opener.services)
+    session.conversation.save_settings()
+    warn_about_ignored_write_permissions({name: value}, session.opened_conversation.opener.services)
     print_text(f"{name} = {_setting_with_origin(session, name)[1]} from the next message on.")
 
 
@@ -126,7 +129,7 @@ def complete_setting(_session: ChatSession, prefix: str) -> dict[str, str]:
         return match_prefix_after_word(
             name, dict.fromkeys(list_accepted_words(name) if name in SETTABLE_NAMES else (), ""), value
         )
-    return match_prefix(dict.fromkeys(SETTABLE_NAMES, ""), prefix)
+    return match_name_or_description(dict.fromkeys(SETTABLE_NAMES, ""), prefix)
 
 
 def _print_settings(session: ChatSession, names: Iterable[str]) -> None:
@@ -141,12 +144,12 @@ def _setting_with_origin(session: ChatSession, name: str) -> tuple[str, str]:
     resolved = session.resolved_settings()
     origin = resolved.origins[name]
     if name in ("system", "instructions"):
-        parts = session.conversation_log.preview(TurnRequest(text="")).envelope.prompt.system.typed_parts()
+        parts = session.conversation.preview(TurnRequest(text="")).envelope.prompt.system.typed_parts()
         value: object = parts.get("base" if name == "system" else name) or None
         origin = SettingOrigin.CALLER if value else SettingOrigin.DEFAULT
     else:
         value = settings_to_json(resolved)[name]
-    shown = truncate_words(escape_line(format_setting_value(value)), _MAX_VALUE_LENGTH)
+    shown = truncate_words(escape_to_short_line(format_setting_value(value)), _MAX_VALUE_LENGTH)
     return "this chat" if origin is SettingOrigin.CALLER else origin.value, shown
 
 
@@ -170,27 +173,25 @@ def run_rules_command(session: ChatSession, rest: str) -> None:
         raise UsageError("Missing rule.", hint="Example: /rules add Answer in one sentence.")
     if word in ("add", "confirm"):
         if word == "confirm":
-            text = get_rule(text.strip(), session.conversation_log.rules()).text
-        added = session.conversation_log.add_rule(text)
-        print_text(f"Rule from the next message on: {escape_line(added.text)}")
+            text = get_rule(text.strip(), session.conversation.rules()).text
+        added = session.conversation.add_rule(text)
+        print_text(f"Rule from the next message on: {escape_to_short_line(added.text)}")
     elif word in ("remove", "dismiss"):
-        removed = session.conversation_log.remove_rule(text.strip())
+        removed = session.conversation.remove_rule(text.strip())
         gone = "Rule removed from the next message on" if removed.origin == "user" else "Candidate dismissed"
-        print_text(f"{gone}: {escape_line(removed.text)}")
+        print_text(f"{gone}: {escape_to_short_line(removed.text)}")
     else:
-        print_text("\n".join(format_rules(session.conversation_log.rules())))
+        print_text("\n".join(format_rules(session.conversation.rules())))
 
 
 def complete_rules_action(session: ChatSession, prefix: str) -> Mapping[str, str]:
     """Return completions for ``/rules``; after an action on a rule, the rules by id."""
     deed, space, name = prefix.partition(" ")
     if not space:
-        return match_prefix(_RULE_ACTION_DESCRIPTIONS, prefix)
+        return match_name_or_description(_RULE_ACTION_DESCRIPTIONS, prefix)
     return match_prefix_after_word(
         deed,
-        {one.id: one.text for one in session.conversation_log.rules()}
-        if deed in ("remove", "confirm", "dismiss")
-        else {},
+        {one.id: one.text for one in session.conversation.rules()} if deed in ("remove", "confirm", "dismiss") else {},
         name,
     )
 
@@ -200,7 +201,7 @@ _MAX_DESCRIPTION_LENGTH = 70
 
 def complete_tools_action(_session: ChatSession, prefix: str) -> dict[str, str]:
     """Return completions for ``/tools``."""
-    return match_prefix({"refresh": "load the tools of MCP servers again"}, prefix)
+    return match_name_or_description({"refresh": "load the tools of MCP servers again"}, prefix)
 
 
 def show_tools(session: ChatSession, rest: str) -> None:
@@ -215,7 +216,7 @@ def show_tools(session: ChatSession, rest: str) -> None:
         return
     opened.confirm_mcp_servers()
     theirs = () if servers is None else servers.tools()
-    for tool in (*context.make_tools(opened.conversation_log), *theirs):
+    for tool in (*context.make_tools(opened.conversation), *theirs):
         print_text(
-            f"{tool.name}  {escape_line(truncate_words(tool.description.partition(chr(10))[0], _MAX_DESCRIPTION_LENGTH))}"
+            f"{tool.name}  {escape_to_short_line(truncate_words(tool.description.partition(chr(10))[0], _MAX_DESCRIPTION_LENGTH))}"
         )

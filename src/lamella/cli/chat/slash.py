@@ -12,7 +12,7 @@ from lamella.cli.chat.setting_commands import complete_setting, show_or_set_sett
 from lamella.cli.console import make_console
 from lamella.cli.ledger_tables import print_ledger
 from lamella.cli.mentions import get_active_note
-from lamella.cli.output import escape_line, format_time, print_text
+from lamella.cli.output import escape_to_short_line, format_time, print_text
 from lamella.cli.prompt_tables import format_branch
 from lamella.cli.recall import print_hit
 from lamella.cli.replay_tables import print_turn
@@ -32,7 +32,7 @@ def _complete_nothing(_session: ChatSession, _prefix: str) -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlashCommand:
-    """A slash command: its name, its arguments, its description, and whether it calls the model (``calls_model``).
+    """A slash command: its name, its arguments, its description, and whether it calls the model (``answers_question``).
 
     ``complete`` returns the completions of its argument for the text typed so far.
     """
@@ -41,7 +41,7 @@ class SlashCommand:
     arguments: str = ""
     description: str
     run: Callable[[ChatSession, str], None]
-    calls_model: bool = False
+    answers_question: bool = False
     complete: Callable[[ChatSession, str], Mapping[str, str]] = _complete_nothing
 
 
@@ -49,7 +49,7 @@ class ExitChat(Exception):  # noqa: N818 - control flow, not an error
     """The user wants to leave the chat."""
 
 
-def run_command(session: ChatSession, line: str) -> bool:
+def run_slash_command(session: ChatSession, line: str) -> bool:
     """Run a slash command, print its failure if it fails, and return whether it called the model."""
     word, _, rest = line.strip().partition(" ")
     command = SLASH_COMMANDS.get(word)
@@ -58,10 +58,10 @@ def run_command(session: ChatSession, line: str) -> bool:
             raise _unknown_command_error(word)
         command.run(session, rest.strip())
     except LamellaError as error:
-        session.print_failure(error)
+        session.handle_failure(error)
     except KeyboardInterrupt:
-        session.cancel_command(word)
-    return command is not None and command.calls_model
+        session.recover_from_cancelled_command(word)
+    return command is not None and command.answers_question
 
 
 def _unknown_command_error(word: str) -> UsageError:
@@ -77,7 +77,7 @@ def _complete_names(command: str, session: ChatSession, prefix: str) -> dict[str
 
     Names with control characters are left out, because they cannot be typed.
     """
-    names = [name for name in session.names_for_command(command) if escape_line(name) == name]
+    names = [name for name in session.names_for_command(command) if escape_to_short_line(name) == name]
     return dict.fromkeys([name for name in names if prefix.casefold() in name.casefold()], "")
 
 
@@ -91,7 +91,9 @@ def _set_active_note(session: ChatSession, rest: str) -> None:
     if rest:
         get_active_note(rest, session.files)
     session.active_note = rest
-    print_text(f"Active note: {escape_line(rest)}. It is sent with every message." if rest else "No active note.")
+    print_text(
+        f"Active note: {escape_to_short_line(rest)}. It is sent with every message." if rest else "No active note."
+    )
 
 
 def _print_preview(session: ChatSession, rest: str) -> None:
@@ -101,7 +103,7 @@ def _print_preview(session: ChatSession, rest: str) -> None:
 def _print_recalled(session: ChatSession, rest: str) -> None:
     if not rest:
         raise UsageError("Missing search words.", hint="Example: /recall when were the beans sown")
-    found = session.conversation_log.recall(rest)
+    found = session.conversation.recall(rest)
     for index, one in enumerate(found):
         print_hit(describe_passage(one, format_time=format_time), one, is_first=not index)
     if not found:
@@ -109,15 +111,15 @@ def _print_recalled(session: ChatSession, rest: str) -> None:
 
 
 def _print_ledger(session: ChatSession, _rest: str) -> None:
-    conversation_log = session.conversation_log
+    conversation = session.conversation
     print_ledger(
-        conversation_log.name,
-        build_ledger_rows(conversation_log.turns(), conversation_log.ledger(), conversation_log.receipts()),
+        conversation.name,
+        build_ledger_rows(conversation.turns(), conversation.ledger(), conversation.receipts()),
     )
 
 
 def _print_branches(session: ChatSession, _rest: str) -> None:
-    conversation_log = session.conversation_log
+    conversation_log = session.conversation
     for head in conversation_log.branches():
         print_text(
             format_branch(branch_to_json(head, conversation_log.turns(head), active=head == conversation_log.head))
@@ -125,26 +127,26 @@ def _print_branches(session: ChatSession, _rest: str) -> None:
 
 
 def _switch_branch(session: ChatSession, rest: str) -> None:
-    session.conversation_log.switch(rest)
-    print_text(f"Continuing from {escape_line(rest)}.")
+    session.conversation.switch(rest)
+    print_text(f"Continuing from {escape_to_short_line(rest)}.")
 
 
 def _retry_question(session: ChatSession, _rest: str) -> None:
-    if not session.conversation_log.turns():
+    if not session.conversation.turns():
         raise InvalidOperationError("No question yet.", hint="Type a message.")
     session.regenerate()
 
 
 def _regenerate_answer(session: ChatSession, rest: str) -> None:
-    if not session.conversation_log.turns():
+    if not session.conversation.turns():
         raise InvalidOperationError("No question yet.", hint="Type a message.")
     session.regenerate(rest or None)
 
 
 def _edit_question(session: ChatSession, rest: str) -> None:
-    asked = [record.message.id for record in session.conversation_log.turns()]
+    asked = [record.message.id for record in session.conversation.turns()]
     word, _, text = rest.partition(" ")
-    word = session.conversation_log.resolve_message(word)
+    word = session.conversation.resolve_message(word)
     message, text = (word, text.strip()) if word in asked else (asked[-1] if asked else "", rest)
     if not message or not text:
         raise UsageError("Missing new text.", hint="Example: /edit When is low tide?, or /edit ID TEXT")
@@ -154,8 +156,8 @@ def _edit_question(session: ChatSession, rest: str) -> None:
 def _delete_message(session: ChatSession, rest: str) -> None:
     if not rest:
         raise UsageError("Missing message id.", hint=f"`{session.show_command}` prints the ids.")
-    session.conversation_log.delete(rest)
-    print_text(f"Continuing without {escape_line(rest)}; it stays on its branch.")
+    session.conversation.delete(rest)
+    print_text(f"Continuing without {escape_to_short_line(rest)}; it stays on its branch.")
 
 
 def _toggle_strata(session: ChatSession, _rest: str) -> None:
@@ -295,20 +297,20 @@ SLASH_COMMANDS = {
         ),
         SlashCommand(name="/strata", description="show or hide the layers of each turn", run=_toggle_strata),
         SlashCommand(
-            name="/retry", description="answer the last question again", run=_retry_question, calls_model=True
+            name="/retry", description="answer the last question again", run=_retry_question, answers_question=True
         ),
         SlashCommand(
             name="/resume",
             description="continue an unanswered question or a cut answer",
             run=conversation_commands.resume_question,
-            calls_model=True,
+            answers_question=True,
         ),
         SlashCommand(
             name="/regenerate",
             arguments="[ID]",
             description="answer a question again",
             run=_regenerate_answer,
-            calls_model=True,
+            answers_question=True,
             complete=conversation_commands.complete_question,
         ),
         SlashCommand(
@@ -316,7 +318,7 @@ SLASH_COMMANDS = {
             arguments="[ID] TEXT",
             description="edit a question and answer it again",
             run=_edit_question,
-            calls_model=True,
+            answers_question=True,
             complete=conversation_commands.complete_question,
         ),
         SlashCommand(

@@ -8,7 +8,7 @@ from rich.text import Text
 from lamella import Turn
 from lamella.cli.chat.opening import OpenedConversation
 from lamella.cli.console import make_console, print_with_hanging_indent
-from lamella.cli.output import escape_line
+from lamella.cli.output import escape_to_short_line
 from lamella.cli.replay_tables import print_layer
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.runner_context import DEFAULT_RUNNER
@@ -28,9 +28,9 @@ _STOP_REASON_MESSAGES: Mapping[str, str] = {
 def format_model_call(call: ModelCall) -> str:
     """Return tokens, cost and time of a call on one line; values that the provider does not report are left out."""
     usage = call.usage
-    parts = [escape_line(call.model or "no model")]
-    if usage.prompt is not None:
-        parts.append(f"{usage.prompt:,} tokens in")
+    parts = [escape_to_short_line(call.model or "no model")]
+    if usage.prompt_tokens is not None:
+        parts.append(f"{usage.prompt_tokens:,} tokens in")
     if usage.read is not None:
         parts.append(f"{usage.read:,} of them cached")
     if usage.output is not None:
@@ -46,7 +46,7 @@ def format_requests_total(conversation_log: Conversation) -> str:
     """Return the totals of all requests for the last question; empty if there was only one."""
     turns = conversation_log.turns()
     sums = total_ledger_rows(build_ledger_rows(turns, conversation_log.ledger())[-1:])
-    if not turns or not (turns[-1].rounds or sums.auxiliary_calls):
+    if not turns or not (turns[-1].completed_rounds or sums.auxiliary_calls):
         return ""
     parts = [f"{sums.calls:,} requests for this question"]
     if sums.plain_tokens is not None:
@@ -72,9 +72,11 @@ def format_status(conversation_log: Conversation, model: str) -> str:
         parts.append("cache not reported" if rate is None else f"{rate:.0%} of the last turn cached")
         parts.append(_format_cost(total_ledger_rows(rows).billed))
     runner = (
-        () if conversation_log.default_runner == DEFAULT_RUNNER else (escape_line(conversation_log.default_runner),)
+        ()
+        if conversation_log.default_runner == DEFAULT_RUNNER
+        else (escape_to_short_line(conversation_log.default_runner),)
     )
-    return " · ".join((*parts, escape_line(model), *runner))
+    return " · ".join((*parts, escape_to_short_line(model), *runner))
 
 
 def _format_window_use(conversation_log: Conversation) -> str:
@@ -100,7 +102,7 @@ def print_layers_and_cache(turn: Turn, opened: OpenedConversation) -> None:
     console = make_console()
     calls = turn.ledger.calls
     usage = calls[-1].usage if calls else None
-    read, prompt = (usage.read, usage.prompt) if usage is not None else (None, None)
+    read, prompt = (usage.read, usage.prompt_tokens) if usage is not None else (None, None)
     cached = opened.cached_tokens_by_layer(turn, reported_cached=read, prompt_tokens=prompt)
     largest = max(1, *(layer.tokens for layer in turn.envelope.layers))
     console.print()
@@ -108,7 +110,7 @@ def print_layers_and_cache(turn: Turn, opened: OpenedConversation) -> None:
     for layer in turn.envelope.layers:
         print_layer(console, layer, cached=cached.get(layer.id, 0), largest=largest)
     if calls:
-        line = f"  {_format_reported_cache(read, prompt)} · {escape_line(str(calls[-1].verdict))}"
+        line = f"  {_format_reported_cache(read, prompt)} · {escape_to_short_line(str(calls[-1].verdict))}"
         print_with_hanging_indent(console, Text(line, style="bold"))
 
 

@@ -43,7 +43,7 @@ def embedded_images(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(target for target in found if _is_image_target(target)))
 
 
-def is_address(target: str) -> bool:
+def is_url(target: str) -> bool:
     """Return whether a target is a web address or a ``data:`` image, not a file name."""
     return target[:11].lower().startswith(_ADDRESS_PREFIXES)
 
@@ -54,7 +54,7 @@ def replace_pasted_images(text: str) -> str:
 
 
 def _is_image_target(target: str) -> bool:
-    return is_address(target) or target.lower().partition("?")[0].partition("#")[0].endswith(_IMAGE_SUFFIXES)
+    return is_url(target) or target.lower().partition("?")[0].partition("#")[0].endswith(_IMAGE_SUFFIXES)
 
 
 def _iter_prose_lines(text: str) -> Iterator[str]:

@@ -37,7 +37,7 @@ from lamella.core.artifacts.model import (
     unparsed_id,
     url_id,
 )
-from lamella.core.text.content import canonical_json, encode_text, hash_bytes, hash_text, normalise
+from lamella.core.text.content import canonical_json, encode_text, hash_bytes, hash_text, normalize_line_ends
 from lamella.errors import ArtifactError
 
 
@@ -394,7 +394,7 @@ def make_artifact(
             hint="Expand a folder or tag to its notes; make an image with `Image`.",
         )
     _validate_encoding(title, source)
-    text = normalise(text)
+    text = normalize_line_ends(text)
     return Artifact(
         id=spec.id_rule(source, text),
         kind=kind,
@@ -443,7 +443,7 @@ def make_omission_list(kind: ArtifactKind, *, name: str, text: str) -> Artifact:
     spec = KINDS[kind]
     source = ArtifactSource(path=name) if spec.fields[0] == "path" else ArtifactSource(query=name)
     _validate_encoding("", source)
-    text = normalise(text)
+    text = normalize_line_ends(text)
     return Artifact(
         id=spec.id_rule(source, text),
         kind=kind,

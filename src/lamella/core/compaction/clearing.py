@@ -21,7 +21,7 @@ from lamella.core.log.turn import ArtifactForm, HistoryMode, Turn
 from lamella.core.messages import Message, ProviderReply, ToolCall
 from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
 from lamella.core.prompt.layers.history import HistoryMessage
-from lamella.core.prompt.layers.tool_rounds import group_rounds, stub_result
+from lamella.core.prompt.layers.tool_rounds import group_rounds, stub_result_message
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
@@ -46,19 +46,19 @@ RECALL_TOOL = "recall"
 _AGENT_RUNNER = "agent"
 
 
-class SentResult(NamedTuple):
+class ClearableResult(NamedTuple):
     """A tool result in the request that can be cleared.
 
     Attributes:
         message_index: Index of its message in the request.
         freed_tokens: Tokens that clearing it frees.
-        paid_requests: How many requests have read it since it is unused; None if it is still in use.
+        requests_since_unused: How many requests have read it since it is unused; None if it is still in use.
     """
 
     id: str
     message_index: int
     freed_tokens: int
-    paid_requests: int | None
+    requests_since_unused: int | None
 
 
 class ClearingCut(NamedTuple):
@@ -68,8 +68,8 @@ class ClearingCut(NamedTuple):
     """
 
     message_index: int
-    results: tuple[SentResult, ...]
-    paid: float
+    results: tuple[ClearableResult, ...]
+    reading_cost: float
     cost: float
 
     @property
@@ -97,7 +97,7 @@ def plan_clearing(
     prompt = pending_prompt(pending_state)
     if not _may_clear(prompt):
         return None
-    results = list_results(prompt, tokenizer, kept_ids, kept_tools)
+    results = list_clearable_results(prompt, tokenizer, kept_ids, kept_tools)
     cut = choose_cut(prompt, state, profile, results)
     if cut is None:
         return None
@@ -132,11 +132,11 @@ def _may_clear(prompt: Prompt) -> bool:
         and prompt.turn_settings.history is HistoryMode.FULL
         and any(tool.name == RECALL_TOOL for tool in prompt.tools)
         # A signature covers everything in front of it, so nothing may change in front of a signed message of this turn.
-        and not any(is_signed(message.message.provider_reply) for message in prompt.rounds)
+        and not any(has_signed_reasoning(message.message.provider_reply) for message in prompt.rounds)
     )
 
 
-def may_clear_later(prompt: Prompt, *, is_rewritten: bool) -> bool:
+def may_clear_later(prompt: Prompt, *, allows_system_change: bool) -> bool:
     """Return whether tool results of this request, or of the turn that it begins, may become worth clearing.
 
     That is so for an agent, and once the results of earlier turns have some size. Short conversations with a few calls
@@ -154,10 +154,10 @@ def may_clear_later(prompt: Prompt, *, is_rewritten: bool) -> bool:
         for message in turn.rounds
         if message.message.call_id is not None
     )
-    return sum(sizes) >= (MIN_CLEARED_TOKENS if is_rewritten else RESULTS_WORTH_RECALL)
+    return sum(sizes) >= (MIN_CLEARED_TOKENS if allows_system_change else RESULTS_WORTH_RECALL)
 
 
-def is_signed(provider_reply: ProviderReply | None) -> bool:
+def has_signed_reasoning(provider_reply: ProviderReply | None) -> bool:
     """Return whether a stored reply contains reasoning that is signed or encrypted."""
     return provider_reply is not None and any(name in provider_reply.json for name in _SIGNATURE_FIELDS)
 
@@ -167,16 +167,16 @@ def _explain(cut: ClearingCut) -> str:
     if not cut.cost:
         return f"{count} cleared: unused, and clearing costs nothing now ({cut.freed_tokens:,} tokens leave)"
     return (
-        f"{count} cleared: reading them since they are unused has cost {cut.paid:,.0f} tokens of plain input, "
+        f"{count} cleared: reading them since they are unused has cost {cut.reading_cost:,.0f} tokens of plain input, "
         f"removing them costs {cut.cost:,.0f} ({cut.freed_tokens:,} tokens leave)"
     )
 
 
 def choose_cut(
-    prompt: Prompt, state: PromptState, profile: CacheProfile, results: Sequence[SentResult]
+    prompt: Prompt, state: PromptState, profile: CacheProfile, results: Sequence[ClearableResult]
 ) -> ClearingCut | None:
     """Return the cut that pays most, or None if none pays."""
-    unused = [result for result in results if result.paid_requests is not None]
+    unused = [result for result in results if result.requests_since_unused is not None]
     if sum([result.freed_tokens for result in unused]) < MIN_CLEARED_TOKENS:
         return None
     offsets = _token_offsets(prompt)
@@ -186,7 +186,7 @@ def choose_cut(
     cuts: dict[int, tuple[float, float]] = {}
     for at in range(len(unused) - 1, -1, -1):
         result = unused[at]
-        paid += profile.read * result.freed_tokens * (result.paid_requests or 0)
+        paid += profile.read * result.freed_tokens * (result.requests_since_unused or 0)
         freed += result.freed_tokens
         in_cache = served is not None and result.message_index <= served
         freed_in_cache += result.freed_tokens if in_cache else 0
@@ -205,9 +205,9 @@ def choose_cut(
     return ClearingCut(unused[at].message_index, tuple(unused[at:]), *cuts[at])
 
 
-def list_results(
+def list_clearable_results(
     prompt: Prompt, tokenizer: Tokenizer, kept_ids: Set[str] = frozenset(), kept_tools: Set[str] = frozenset()
-) -> list[SentResult]:
+) -> list[ClearableResult]:
     """List the tool results of a request that are longer than their handle and may be cleared, in order."""
     found = list(_iter_results(prompt))
     now = _count_requests(prompt)
@@ -215,16 +215,16 @@ def list_results(
     protected = {one.message.id for one in found[-1:]} | kept_ids
     rounds = group_rounds(prompt.rounds)
     protected |= {message.id for _, results in rounds[-_PROTECTED_ROUNDS:] for message in results}
-    results: list[SentResult] = []
+    results: list[ClearableResult] = []
     for one, since in zip(found, unused_since, strict=True):
         if one.message.id in protected or one.message.segment.form is ArtifactForm.HANDLE or one.is_pinned:
             continue
         if one.call.name in kept_tools:
             continue
-        freed = one.message.segment.tokens - stub_result(one.message, tokenizer).segment.tokens
+        freed = one.message.segment.tokens - stub_result_message(one.message, tokenizer).segment.tokens
         if freed >= MIN_FREED_TOKENS:
             paid = None if since is None else now - since
-            results.append(SentResult(one.message.id, one.message_index, freed, paid))
+            results.append(ClearableResult(one.message.id, one.message_index, freed, paid))
     return results
 
 

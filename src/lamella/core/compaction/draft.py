@@ -14,7 +14,7 @@ from lamella.core.log.turn import Turn
 from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
 from lamella.core.prompt.layers.history import HistoryTurn
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.receipts import apply_step, fold_for_receipt, recompute_positions, state_before_range
+from lamella.core.prompt.receipts import apply_step, fold_for_receipt, recompute_tool_result_positions, with_prefix_kept
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 
@@ -30,9 +30,9 @@ class TurnRange(NamedTuple):
     last: int | None = None
     since_message: str = ""
 
-    def contains_turn(self, number: int) -> bool:
+    def contains_turn(self, turn_index: int) -> bool:
         """Return whether a turn is in the range; ``number`` is how many turns were asked before it."""
-        return self.first <= number and (self.last is None or number <= self.last)
+        return self.first <= turn_index and (self.last is None or turn_index <= self.last)
 
 
 ALL_TURNS = TurnRange()
@@ -91,7 +91,7 @@ class PromptDraft(Struct, frozen=True, kw_only=True, dict=True):
         return tuple([one for one in shown if pinned.isdisjoint([message.id for message in one.messages])])
 
     @property
-    def turns_in_order(self) -> tuple[HistoryTurn, ...]:
+    def leading_movable_turns(self) -> tuple[HistoryTurn, ...]:
         """Return the oldest shown turns that may leave their place, pinned ones included, up to the first that may not.
 
         The last turn is included only as a last resort.
@@ -117,7 +117,7 @@ class PromptDraft(Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @property
-    def current_attachments(self) -> frozenset[str]:
+    def attached_or_dropped_ids(self) -> frozenset[str]:
         """Return the ids that this turn attaches or drops; shortening them in the library would free nothing."""
         attached = (artifact.id for artifact in (*self.turn.tool_results, *self.turn.attached))
         return frozenset((*attached, *self.turn.drop))
@@ -142,9 +142,9 @@ def make_draft(
     ``current_prompt`` is the prompt of the turn before folding; it is reused if folding would give the same prompt.
     """
     if turn_range.since_message:
-        folded = state_before_range(state, turn_range.since_message)
+        folded = with_prefix_kept(state, turn_range.since_message)
     else:
-        folded = recompute_positions(
+        folded = recompute_tool_result_positions(
             fold_for_receipt(state, turn.turn_settings, tokenizer), turn.turn_settings, tokenizer
         )
     if turn_range.since_message or current_prompt is None or not _is_folded(current_prompt, state):
@@ -167,7 +167,7 @@ def apply_step_to_draft(draft: PromptDraft, step: CompactionStep) -> PromptDraft
     """Apply one step to the draft and build its prompt again, so that the token count is exact."""
     state = apply_step(draft.state, step, draft.tokenizer)
     if not draft.turn_range.since_message:
-        state = recompute_positions(state, draft.turn.turn_settings, draft.tokenizer)
+        state = recompute_tool_result_positions(state, draft.turn.turn_settings, draft.tokenizer)
     turn = draft.turn
     # The data of workflow stages is part of the system prompt of the turn, not of the state.
     if turn.system is not None and turn.system.workflow_detail:

@@ -10,7 +10,7 @@ from lamella.core.artifacts.model import Artifact, ArtifactKind
 from lamella.core.budget import TokenBudget, Tokenizer, exceeds_share, should_compact
 from lamella.core.compaction.chain import plan_compaction
 from lamella.core.compaction.outlines import (
-    exceeds_hard_threshold,
+    fixed_parts_exceed_hard_threshold,
     outline_attachments,
     stub_attachments,
     summarize_attachments,
@@ -40,15 +40,15 @@ class PromptSettings(Struct, frozen=True, kw_only=True):
     tokenizer: Tokenizer
     plan_layout: LayoutPlanner
     budget: TokenBudget = TokenBudget()
-    config: CompactionConfig = CompactionConfig()
+    compaction_config: CompactionConfig = CompactionConfig()
     secrets: SecretPolicy = SecretPolicy.WARN
     runner_configs: Mapping[str, CompactionConfig] = {}
 
     def compaction_config_for(self, turn_settings: TurnSettings) -> CompactionConfig:
         """Return the compaction config for a turn with these turn settings."""
-        return self.runner_configs.get(turn_settings.runner, self.config)
+        return self.runner_configs.get(turn_settings.runner, self.compaction_config)
 
-    def with_runner(self, turn_settings: TurnSettings, runner: str | None) -> TurnSettings:
+    def turn_settings_for_runner(self, turn_settings: TurnSettings, runner: str | None) -> TurnSettings:
         """Return the turn settings for a turn that ``runner`` answers; None keeps the runner they name."""
         if runner is None:
             return turn_settings
@@ -92,7 +92,7 @@ def fit_turn(
         turn, opened = condensed, advance(state, condensed, settings.plan_layout, tokenizer=settings.tokenizer)
     outlined = (
         turn
-        if was_sent or not exceeds_hard_threshold(opened, settings.budget)
+        if was_sent or not fixed_parts_exceed_hard_threshold(opened, settings.budget)
         else outline_attachments(turn, opened, settings.budget)
     )
     run = partial(_compact, state, settings=settings, summaries=summaries, message_ids=message_ids)
@@ -138,7 +138,7 @@ def _compact(
         window=settings.budget.window,
         current_prompt=pending_prompt(pending_state),
         goal_tokens=int(settings.budget.target * settings.budget.limit),
-        soft_goal_tokens=int(settings.budget.soft * settings.budget.limit),
+        soft_goal_tokens=int(settings.budget.soft_target * settings.budget.limit),
         summaries=summaries,
         message_ids=message_ids,
         hard_limit=int(settings.budget.hard * settings.budget.limit),

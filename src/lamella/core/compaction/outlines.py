@@ -26,7 +26,7 @@ from lamella.core.prompt.layers.model import LayerId, TokenCounter
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import hash_text
-from lamella.core.text.exact_terms import render_exact_tokens
+from lamella.core.text.exact_terms import render_exact_strings
 from lamella.core.text.outline import SECTION_CHARS, build_outline
 from lamella.core.values import replace
 
@@ -40,7 +40,7 @@ _MIN_OUTLINE_TOKENS = 30
 _MAX_LISTED_WARNINGS = 10
 
 
-def exceeds_hard_threshold(pending_state: PromptState, budget: TokenBudget) -> bool:
+def fixed_parts_exceed_hard_threshold(pending_state: PromptState, budget: TokenBudget) -> bool:
     """Return whether the parts that compaction cannot remove are over the hard threshold on their own."""
     return exceeds_share(_count_unremovable_tokens(pending_prompt(pending_state), budget), budget.hard, budget)
 
@@ -296,7 +296,7 @@ def _build_summary(
         if why is not None:
             return "", f"{artifact.id} could not be summarised: {why}"
         answers.append(answer.text.strip() if answers else prepend_summary_author(answer).strip())
-    exact = render_exact_tokens([artifact.text], max_tokens=caps.max_exact_tokens, count=count)
+    exact = render_exact_strings([artifact.text], max_tokens=caps.max_exact_tokens, count=count)
     text = "\n\n".join((*answers, *((exact,) if exact else ())))
     return text, f"{artifact.id} is sent as a summary: its {count(artifact.text):,} tokens do not fit beside the rest."
 

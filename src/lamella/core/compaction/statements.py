@@ -18,7 +18,7 @@ from lamella.core.text.facts import (
     MONTHS,
     UNIT_WORDS,
     WEEKDAYS,
-    Facts,
+    TextFacts,
     count_numbers,
     find_unknown_fact,
     read_facts,
@@ -226,7 +226,7 @@ def check_summary(
         else:
             dropped.append(DroppedStatement(statement.text, why))
     if not kept or len(kept) < MIN_KEPT_SHARE * (len(kept) + len(dropped)):
-        first = f" {dropped[0].why} {clip(dropped[0].text)}" if dropped else ""
+        first = f" {dropped[0].why} {clip_and_quote(dropped[0].text)}" if dropped else ""
         return CheckedSummary(
             dropped=tuple(dropped),
             problem=f"{len(dropped):,} of {len(kept) + len(dropped):,} statements failed.{first}",
@@ -238,7 +238,7 @@ def _is_heading(line: str) -> bool:
     return line.lstrip().startswith("#") or line.rstrip(" *_").endswith((":", "\uff1a"))
 
 
-def clip(text: str, width: int = 60) -> str:
+def clip_and_quote(text: str, width: int = 60) -> str:
     """Return a text in quotation marks, cut to a width."""
     return f"“{text}”" if len(text) <= width else f"“{text[:width]} …”"
 
@@ -382,7 +382,7 @@ class _Checker:
         self._lists = _list_cache(words)
         self._translated = translated
         self._sources: dict[int, _Source] = {}
-        self._every_fact: Facts | None = None
+        self._every_fact: TextFacts | None = None
 
     # Orders.
 
@@ -397,12 +397,12 @@ class _Checker:
         )
         own = _MARKUP.sub("", own).replace("\0", " ")
         if found := _TAG.search(own) or _NOTE_TO.search(own) or _BAD_LINK.search(own) or _LABEL.search(own):
-            return f"The summary has markup or a label of instructions: {clip(found[0])}"
+            return f"The summary has markup or a label of instructions: {clip_and_quote(found[0])}"
         order = find_instruction(own) or next(
             (part for part in _SENTENCE_ENDS.split(own) if part.strip() and self._is_order(part.strip(), statement)),
             None,
         )
-        return f"The summary gives orders to its reader: {clip(' '.join(order.split()))}" if order else None
+        return f"The summary gives orders to its reader: {clip_and_quote(' '.join(order.split()))}" if order else None
 
     def _is_order(self, sentence: str, statement: Statement | None) -> bool:
         lists = self._lists
@@ -465,7 +465,9 @@ class _Checker:
         return not is_other and not _NO_IMPERATIVE.fullmatch(word)
 
     def _opens_with_directive(self, sentence: str) -> bool:
-        return self._lists.directives.matches_at(_CLAUSE_START_WORDS.sub("", sentence, count=1), (0,)) is not None or (
+        return self._lists.directives.first_match_at(
+            _CLAUSE_START_WORDS.sub("", sentence, count=1), (0,)
+        ) is not None or (
             any(
                 found.start() == 0 or found[0].casefold() not in _AMBIGUOUS_ORDERS
                 for found in self._lists.orders.finditer(sentence)
@@ -528,7 +530,7 @@ class _Checker:
                     return True
         return False
 
-    # Facts, names, words.
+    # TextFacts, names, words.
 
     def find_problem(self, statement: Statement) -> str | None:
         """Return why a statement does not follow from the messages that it cites, or None if it may."""
@@ -557,7 +559,7 @@ class _Checker:
             sources = [one for one in cited if one.is_user or not by_user] or ([] if by_user else cited)
             known = normalize_quotes("\n".join(" ".join(normalize_characters(one.text).split()) for one in sources))
             if quoted.casefold() not in known.casefold() and (by_user or len(quoted.split()) > 1):
-                return f"It quotes words that are not in its messages: {clip(quoted)}."
+                return f"It quotes words that are not in its messages: {clip_and_quote(quoted)}."
         return None
 
     def _find_invented_fact(self, text: str, cited: Sequence[CitedMessage]) -> str | None:
@@ -567,7 +569,7 @@ class _Checker:
         unknown = find_unknown_fact(
             unquoted, read_facts([one.text for one in cited]), more_years=self._every_fact.years
         )
-        return None if unknown is None else f"Its messages do not have {clip(unknown)}."
+        return None if unknown is None else f"Its messages do not have {clip_and_quote(unknown)}."
 
     def _find_unsaid_name(self, statement: Statement) -> str | None:
         sources = [self._source(number) for number in statement.numbers]
@@ -576,7 +578,7 @@ class _Checker:
         joined = "\n".join(normalize_characters(message.text) for message in self._cited(statement.numbers))
         for name in self._iter_unspaced_names(statement.text):
             if name not in joined:
-                return f"Its messages do not name {clip(name)}."
+                return f"Its messages do not name {clip_and_quote(name)}."
         german = len(_GERMAN_WORDS.intersection(_WORD.findall(statement.text.lower()))) >= _MIN_GERMAN_WORDS
         for word, is_first in _iter_capitalised(_without_quotations(statement.text, self._cited(statement.numbers))):
             folded = _fold(word)
@@ -595,7 +597,7 @@ class _Checker:
                 continue
             if is_first and _INDONESIAN_FORM.fullmatch(folded) is not None:
                 continue
-            return f"Its messages do not name {clip(word)}."
+            return f"Its messages do not name {clip_and_quote(word)}."
         return None
 
     def _is_marked_as_noun(self, word: str, text: str, *, german: bool) -> bool:
@@ -718,7 +720,7 @@ class _Checker:
     def _is_refused(self, number: int) -> bool:
         """Return whether a message begins with "no"."""
         message = self._messages.get(number)
-        return message is not None and self._lists.negations.matches_at(message.text.lstrip(), (0,)) is not None
+        return message is not None and self._lists.negations.first_match_at(message.text.lstrip(), (0,)) is not None
 
     def _has_swapped_persons(self, own: _Sentence, numbers: Sequence[int], text: str) -> bool:
         """Return whether a clause gives to one person what the messages give only to another."""

@@ -24,7 +24,7 @@ from lamella.core.prompt.folding import stub_tool_result
 from lamella.core.prompt.layers.digest import DigestMessage, digest_messages, render_digest_line
 from lamella.core.prompt.layers.history import HistoryMessage, HistoryTurn, render_notice
 from lamella.core.prompt.layers.library import PlacedArtifact, can_shrink, render_shorter_form
-from lamella.core.prompt.layers.tool_rounds import TOOL_KIND, group_rounds, stub_result
+from lamella.core.prompt.layers.tool_rounds import TOOL_KIND, group_rounds, stub_result_message
 from lamella.core.text.content import iter_lines_with_code_flag
 from lamella.core.text.rule_detection import OUTLINE_OPENING, outline_reply, reply_gist, shorten_to_ends, stub_reply
 from lamella.core.values import replace
@@ -133,7 +133,7 @@ def shrink_to_handles(draft: PromptDraft) -> CompactionStep | None:
 def _shrinkable_library_entries(draft: PromptDraft) -> list[tuple[str, PlacedArtifact]]:
     config, library, span = draft.config, draft.state.library, draft.turn_range
     # As a last resort the earlier text of a current attachment may be shortened: it may leave no space for the new one.
-    held = frozenset(draft.turn.drop) if draft.is_last_resort else draft.current_attachments
+    held = frozenset(draft.turn.drop) if draft.is_last_resort else draft.attached_or_dropped_ids
     # A priced layout plan already lists unused entries as handles, so shortening them frees nothing more.
     shown = draft.prompt.placed if draft.prompt.layout_plan.priced else {}
     left = {name for name, one in shown.items() if one.is_listed}
@@ -186,7 +186,7 @@ def stub_tool_results(draft: PromptDraft) -> CompactionStep | None:
 
 
 def _iter_stub_candidates(draft: PromptDraft) -> Iterator[tuple[str, int]]:
-    stay = set(draft.current_attachments)
+    stay = set(draft.attached_or_dropped_ids)
     if draft.state.history.turns and not draft.is_last_resort:
         stay.update(placed_result.artifact.id for placed_result in draft.state.history.turns[-1].tool_results)
     for turn in (*draft.removable_turns, *_iter_pinned_turns(draft)):
@@ -242,7 +242,7 @@ def _iter_stuck_turn_candidates(draft: PromptDraft) -> Iterator[tuple[str, int]]
         one for one in draft.prompt.rendered_attachments[0] if one.id in brought and one.form is not ArtifactForm.HANDLE
     ]
     for segment in sorted(shown, key=lambda one: -one.tokens):
-        yield stub_id(draft.prompt.user.id, segment.id), segment.tokens
+        yield stub_id(draft.prompt.question.id, segment.id), segment.tokens
 
 
 def _iter_earlier_results(rounds: Sequence[HistoryMessage]) -> Iterator[HistoryMessage]:
@@ -257,7 +257,7 @@ def _is_unstubbed_result(message: HistoryMessage) -> bool:
 
 
 def _tokens_freed_by_stub(message: HistoryMessage, draft: PromptDraft) -> int:
-    return message.segment.tokens - stub_result(message, draft.tokenizer).segment.tokens
+    return message.segment.tokens - stub_result_message(message, draft.tokenizer).segment.tokens
 
 
 # Scores of turns by how little a conversation misses them; a higher score is removed sooner.
@@ -283,8 +283,8 @@ class RemovableTurn(NamedTuple):
 
     id: str
     position: int
-    asked_tokens: int
-    answered_tokens: int
+    question_tokens: int
+    reply_tokens: int
     has_code: bool = False
 
 
@@ -299,22 +299,22 @@ def turn_expendability(turn: RemovableTurn, *, total_turns: int) -> float:
 
     The length part of the score uses the tokens of the whole turn.
     """
-    tokens = turn.asked_tokens + turn.answered_tokens
+    tokens = turn.question_tokens + turn.reply_tokens
     at, code = turn.position, turn.has_code
-    asked = message_expendability("user", position=at, count=total_turns, tokens=tokens, code=code)
+    asked = message_expendability("user", position=at, total=total_turns, tokens=tokens, code=code)
     answered = asked if code else asked + _OTHER_SCORE - _USER_SCORE
-    share = turn.asked_tokens / tokens if tokens else 0.5
+    share = turn.question_tokens / tokens if tokens else 0.5
     return round(share * asked + (1 - share) * answered, _SCORE_DIGITS)
 
 
-def message_expendability(role: str, *, position: int, count: int, tokens: int, code: bool) -> float:
+def message_expendability(role: str, *, position: int, total: int, tokens: int, code: bool) -> float:
     """Return the score of a message, from its role, age, length and whether it contains code.
 
     A system message scores 0. Every other message scores more than 0.
     """
     if role == "system":
         return 0.0
-    age = min(max(count - position, 1) / max(count, 1), 1.0)
+    age = min(max(total - position, 1) / max(total, 1), 1.0)
     # Code is long by nature and equally useful from either author, so neither length nor role counts against it.
     written = 0.0 if code else _USER_SCORE if role == "user" else _OTHER_SCORE
     length = 0.0 if code else min(tokens // _LONG_MESSAGE_TOKENS * _LONG_MESSAGE_SCORE, _MAX_LENGTH_SCORE)
@@ -453,7 +453,7 @@ def move_to_digest(draft: PromptDraft) -> CompactionStep | None:
     if not _may_use_digest(draft):
         return None
     pinned = draft.prompt.pinned
-    kept_turns = draft.turns_in_order
+    kept_turns = draft.leading_movable_turns
     freed = accumulate([_tokens_freed_by_digest(turn, draft) for turn in kept_turns])
     enough = next((at for at, total in enumerate(freed, start=1) if total >= draft.excess_tokens), len(kept_turns))
     moved = kept_turns[:enough]
@@ -595,7 +595,7 @@ def _drop_turns(draft: PromptDraft) -> CompactionStep | None:
     overhead = 2 * draft.tokenizer.tokens_per_message
     results = [_count_tool_tokens(turn) if turn.tool_results or turn.rounds or turn.call_lines else 0 for turn in free]
     whole = zip(candidates, results, strict=True)
-    weighed = {turn.id: turn.asked_tokens + turn.answered_tokens + tools for turn, tools in whole}
+    weighed = {turn.id: turn.question_tokens + turn.reply_tokens + tools for turn, tools in whole}
     weights = ((name, weighed[name] + overhead) for name in ranked)
     # The notice about removed messages costs tokens too, unless the prompt already has it.
     notice = 0 if draft.prompt.preamble.notice else draft.tokenizer.count(render_notice(len(turns), brief=True))
@@ -646,8 +646,8 @@ def _make_removable_turns(turns: Sequence[HistoryTurn]) -> list[RemovableTurn]:
         RemovableTurn(
             id=turn.question.segment.id,
             position=index,
-            asked_tokens=turn.question.segment.tokens,
-            answered_tokens=sum([one.segment.tokens for one in every[1:]]),
+            question_tokens=turn.question.segment.tokens,
+            reply_tokens=sum([one.segment.tokens for one in every[1:]]),
             has_code=any(map(has_code, coded[index])),
         )
         for index, (turn, every) in enumerate(zip(turns, said, strict=True))

@@ -25,7 +25,7 @@ from lamella.core.compaction.statements import (
     check_summary,
     iter_statements,
 )
-from lamella.core.compaction.summary_checks import find_foreign_text, find_summary_problem
+from lamella.core.compaction.summary_checks import find_foreign_text_problem, find_summary_problem
 from lamella.core.log.receipts import CompactionStep, CompactionStepName, SkippedStep
 from lamella.core.log.turn import ArtifactForm, Turn
 from lamella.core.messages import Message, Role
@@ -43,7 +43,7 @@ from lamella.core.prompt.layers.history import (
 from lamella.core.prompt.layers.model import LayerId, SegmentKind, make_layer
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import canonical_json, hash_text
-from lamella.core.text.exact_terms import render_exact_tokens
+from lamella.core.text.exact_terms import render_exact_strings
 from lamella.core.text.rule_detection import stub_reply
 from lamella.core.values import replace, repr_without
 
@@ -109,7 +109,7 @@ class SummaryResult(NamedTuple):
 Summaries = Mapping[str, SummaryResult]
 
 
-def cached_summary_messages(
+def summary_messages_after_last_request(
     turns: Sequence[HistoryTurn], *, state: PromptState, tokenizer: Tokenizer, config: SummaryConfig, window: int
 ) -> tuple[Message, ...]:
     """Return the last request, its answer and a summary instruction, so that the provider's cache is used.
@@ -343,7 +343,7 @@ def _check_answer(draft: PromptDraft, messages: Mapping[int, CitedMessage], text
     translated = bool(draft.config.summary.language)
     checked = check_summary(text, messages, draft.config.words, translated=translated)
     if checked.problem is None and not translated:
-        problem = find_foreign_text(text, [message.text for message in messages.values()])
+        problem = find_foreign_text_problem(text, [message.text for message in messages.values()])
         return checked if problem is None else checked._replace(problem=problem)
     return checked
 
@@ -478,7 +478,9 @@ def _make_summary_request(
 ) -> SummaryRequest:
     before = [placeholder.content for placeholder in earlier_summaries]
     rules, tokenizer = draft.config.summary, draft.tokenizer
-    live = cached_summary_messages(oldest, state=draft.state, tokenizer=tokenizer, config=rules, window=draft.window)
+    live = summary_messages_after_last_request(
+        oldest, state=draft.state, tokenizer=tokenizer, config=rules, window=draft.window
+    )
     alone = numbered_summary_messages(oldest, tokenizer=tokenizer, config=rules, earlier_summaries=before)
     return SummaryRequest(
         key=key, messages=live or alone, max_tokens=rules.max_output_tokens, standalone_messages=alone if live else ()
@@ -499,7 +501,7 @@ def _render_summary(
     """Return the block that replaces the turns, and the text inside it."""
     config = draft.config.summary
     texts = [*(placeholder.content for placeholder in earlier_summaries), *full_texts_in_turns(oldest)]
-    exact = render_exact_tokens(texts, max_tokens=config.max_exact_tokens, count=draft.tokenizer.count)
+    exact = render_exact_strings(texts, max_tokens=config.max_exact_tokens, count=draft.tokenizer.count)
     more = " and of what was told of those before" if earlier_summaries else ""
     by = f", summarised by {model}" if model else ", summarised by a model"
     what = "earlier turns" if config.whole_turns else "earlier replies"

@@ -15,11 +15,11 @@ from lamella.core.prompt.layers.digest import digest_messages
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import UNSPACED_SCRIPTS, WORD_ENDS, WORD_STARTS, detect_foreign_language
-from lamella.core.text.exact_terms import extract_exact_tokens, extract_exact_tokens_cached
+from lamella.core.text.exact_terms import extract_exact_strings, extract_exact_tokens_cached
 from lamella.core.text.notation import (
     canonical_values,
     collect_canonical_values,
-    iter_spelled_numbers,
+    iter_large_spelled_numbers,
     normalize_characters,
     normalize_digits_and_dashes,
 )
@@ -123,12 +123,12 @@ def _find_invented_token(text: str, replaced: str) -> str | None:
     Other notations of a token count as occurrences; a part of a longer token does not.
     """
     close = normalize_digits_and_dashes(replaced.casefold())
-    known = collect_canonical_values(extract_exact_tokens(replaced))
-    told = (*extract_exact_tokens(text), *(match[0] for match in _BACKSLASH_PATH.finditer(text)))
+    known = collect_canonical_values(extract_exact_strings(replaced))
+    told = (*extract_exact_strings(text), *(match[0] for match in _BACKSLASH_PATH.finditer(text)))
     for token in told:
         if not (_occurs_as_word(token, close) or any(_is_known(key, known) for key in canonical_values(token))):
             return f"The summary tells what stands in none of the messages it replaces: {_clip(token)}"
-    for words, number in iter_spelled_numbers(text):
+    for words, number in iter_large_spelled_numbers(text):
         if number not in known and " ".join(words.split()).casefold() not in close:
             return f"The summary tells what stands in none of the messages it replaces: {_clip(words)}"
     return None
@@ -152,7 +152,7 @@ def _occurs_as_word(token: str, replaced: str) -> bool:
     return re.search(f"{starts}{spaced}{ends}", replaced, re.MULTILINE) is not None
 
 
-def find_foreign_text(text: str, replaced_texts: Sequence[str]) -> str | None:
+def find_foreign_text_problem(text: str, replaced_texts: Sequence[str]) -> str | None:
     """Return an error if a summary is in a script or a language that none of the replaced texts is in."""
     seen = normalize_characters(text)
     return _find_foreign_script(seen, _flatten(replaced_texts)) or _find_foreign_language(seen, replaced_texts)
@@ -256,7 +256,7 @@ def _exact_strings_still_in_prompt(draft: PromptDraft, words: Collection[str]) -
         for piece in message.pieces
         for word in extract_exact_tokens_cached(piece)
     }
-    # An outline may name a command without the Markdown marks by which ``extract_exact_tokens`` recognises it.
+    # An outline may name a command without the Markdown marks by which ``extract_exact_strings`` recognises it.
     shortened = "\n".join(_iter_shortened_texts(draft))
     return {word for word in words if word in shown or word in shortened}
 

@@ -18,13 +18,13 @@ from lamella.core.layout.layouts import (
     estimate_question_tokens,
     estimate_reuse,
     expected_short_expiries,
-    fold_reason,
     keep_compacted_prefix,
+    requested_fold_reason,
     why_earlier_messages_cannot_stay,
 )
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.turn import CacheExpiry, HistoryMode, LayoutMode, LayoutPlan, Turn
-from lamella.core.prompt.cache_history import CacheEntry, CacheHistory, record_expiry, record_keep_alive
+from lamella.core.prompt.cache_history import CacheEntry, CacheHistory, record_keep_alive, record_pause
 from lamella.core.prompt.layers.library import handle_list_budget
 from lamella.core.prompt.prompt import Prompt, has_system_message
 from lamella.core.prompt.state import PromptState
@@ -51,7 +51,7 @@ class LayoutOption(NamedTuple):
     keep_pieces: int
     breakpoints: tuple[int, ...]
     cached_message: int | None
-    total_tokens: int
+    earlier_tokens: int
     cost: float
     expected_cost: float
 
@@ -97,23 +97,23 @@ def _plan_for_expiry(
     expiry: CacheExpiry,
 ) -> LayoutPlan:
     forced = why_earlier_messages_cannot_stay(state, turn)
-    asked_at = int(has_system_message(turn.system or state.system, {})) + state.history.length
+    asked_at = int(has_system_message(turn.system or state.system, {})) + state.history.shown_message_count
     if forced is None and state.kept_messages is not None and state.tokenizer_name == tokenizer.name:
         return keep_compacted_prefix(state, LayoutPlan())
     if forced is not None or state.tokenizer_name != tokenizer.name:
         # The cache cannot serve anything of this request. The breakpoints are for the next turn.
-        first = asked_at - state.history.length
+        first = asked_at - state.history.shown_message_count
         talk = asked_at > first and turn.turn_settings.history is HistoryMode.FULL
         marks = tuple(sorted({*((0,) if first else ()), *((asked_at - 1,) if talk else ())}))
         why = forced or "another model counts otherwise"
         why += ", after the cache lapsed" if expiry in _EXPIRED else ""
         return LayoutPlan(keep_messages=0, why=why, breakpoints=marks if profile.marks else ())
-    cache_history = record_expiry(state.cache_history, expiry)
+    cache_history = record_pause(state.cache_history, expiry)
     inputs, forms = collect_layout_inputs(
         state, turn, profile, probabilities=estimate_reuse(cache_history), tokenizer=tokenizer, at=at
     )
     candidates = list_layout_options(inputs, asked_at)
-    reason = fold_reason(turn)
+    reason = requested_fold_reason(turn)
     if reason is not None:
         candidates = _filter_for_fold_request(candidates, inputs, asked_at)
     asks = estimate_question_tokens(state, turn, tokenizer) if len(candidates) > 1 else 0
@@ -128,7 +128,7 @@ def _plan_for_expiry(
             inputs,
             inputs.first_message,
             question_index=asked_at,
-            total=chosen.total_tokens,
+            total=chosen.earlier_tokens,
             expected_saving=chosen.cost - chosen.expected_cost,
         )
         # How many messages will remain is not known yet, so breakpoints after the system message are left out.
@@ -202,7 +202,7 @@ def _cache_expiry(
 
 def list_layout_options(inputs: LayoutInputs, question_index: int) -> list[LayoutOption]:
     """List the options: append, or cut before each turn with attachments; the cut before the first folds all."""
-    stays = inputs.token_offsets[-1] if inputs.token_offsets else 0
+    stays = inputs.cumulative_tokens[-1] if inputs.cumulative_tokens else 0
     candidates = [
         _build_option(
             inputs, None, question_index=question_index, total=stays + inputs.total_update_tokens, expected_saving=0.0
@@ -217,9 +217,11 @@ def list_layout_options(inputs: LayoutInputs, question_index: int) -> list[Layou
     listed: set[str] = set()
     unused_names = {name for carrier in inputs.carriers for name, _ in carrier.unused}
     for carrier in reversed(inputs.carriers):
-        removed_tokens += carrier.rest_tokens + sum([tokens for _, tokens in (*carrier.unused, *carrier.in_use)])
-        worth += carrier.rest_tokens * probabilities.saving_if_dropped(read, write)
-        worth += sum([tokens * probabilities.expected_saving(name, read, write) for name, tokens in carrier.unused])
+        removed_tokens += carrier.obsolete_tokens + sum([tokens for _, tokens in (*carrier.unused, *carrier.in_use)])
+        worth += carrier.obsolete_tokens * probabilities.saving_of_removed_text(read, write)
+        worth += sum(
+            [tokens * probabilities.saving_of_removed_artifact(name, read, write) for name, tokens in carrier.unused]
+        )
         listed.update(name for name, _ in carrier.unused)
         new = {name for name, _ in carrier.in_use} - shown
         shown |= new
@@ -232,24 +234,26 @@ def list_layout_options(inputs: LayoutInputs, question_index: int) -> list[Layou
         # Artifacts that stay readable above the cut but are no longer attached must be named again.
         handle_tokens = HANDLE_TOKENS * (len(unused_names) - len(listed))
         total += handle_tokens
-        saved = worth + (copies - handle_tokens) * probabilities.saving_if_dropped(read, write)
+        saved = worth + (copies - handle_tokens) * probabilities.saving_of_removed_text(read, write)
         removal_gain += sum(
             [inputs.full_tokens[name] * (1 - probabilities.reattach_probability(name)) for name in new & inputs.leaving]
         )
         if removal_gain:
-            behind = total - (inputs.token_offsets[carrier.message_index - 1] if carrier.message_index else 0)
+            behind = total - (inputs.cumulative_tokens[carrier.message_index - 1] if carrier.message_index else 0)
             saved = min(
                 saved,
-                probabilities.saving_if_delayed(read, write, tokens_after_cut=behind, leaving_tokens=removal_gain),
+                probabilities.cost_of_cut_next_turn(read, write, tokens_after_cut=behind, leaving_tokens=removal_gain),
             )
         head = inputs.reusable_message_head(carrier)
         if head and carrier.message_index:
             # A label is needed after the pieces that stay. A cut before the message would have removed it.
-            placed_tokens = total + min(carrier.rest_tokens, inputs.label_tokens)
+            placed_tokens = total + min(carrier.obsolete_tokens, inputs.label_tokens)
             placed_tokens += sum(
                 [tokens - inputs.full_tokens[name] + inputs.update_tokens.get(name, 0) for name, tokens in head]
             )
-            less = saved - min(carrier.rest_tokens, inputs.label_tokens) * probabilities.saving_if_dropped(read, write)
+            less = saved - min(carrier.obsolete_tokens, inputs.label_tokens) * probabilities.saving_of_removed_text(
+                read, write
+            )
             candidates.append(
                 _build_option(
                     inputs,
@@ -278,13 +282,13 @@ def _build_option(
     head: Sequence[tuple[str, int]] = (),
 ) -> LayoutOption:
     """Build an option from its token total and its expected savings ``expected_saving``."""
-    profile, kept = inputs.profile, len(inputs.token_offsets) if keep_messages is None else keep_messages
+    profile, kept = inputs.profile, len(inputs.cumulative_tokens) if keep_messages is None else keep_messages
     marks = _choose_breakpoints(inputs, keep_messages, question_index=question_index)
     served, read = estimate_cached_prefix(
-        inputs.cache_entries, inputs.token_offsets, (*marks, question_index), profile=profile, keep_messages=kept
+        inputs.cache_entries, inputs.cumulative_tokens, (*marks, question_index), profile=profile, keep_messages=kept
     )
     if head and any(one.position >= kept for one in inputs.cache_entries):
-        read = inputs.token_offsets[kept - 1] + sum([tokens for _, tokens in head])
+        read = inputs.cumulative_tokens[kept - 1] + sum([tokens for _, tokens in head])
         read -= read % profile.granularity
         served, read = (kept - 1, read) if read >= max(profile.minimum, 1) else (None, 0)
     cost = profile.read * read + profile.write * (total - read)
@@ -293,7 +297,7 @@ def _build_option(
         keep_pieces=len(head),
         breakpoints=marks,
         cached_message=served,
-        total_tokens=total,
+        earlier_tokens=total,
         cost=cost,
         expected_cost=cost - expected_saving,
     )
@@ -301,7 +305,7 @@ def _build_option(
 
 def estimate_cached_prefix(
     entries: Iterable[CacheEntry],
-    token_offsets: Sequence[int],
+    cumulative_tokens: Sequence[int],
     breakpoints: Sequence[int],
     *,
     profile: CacheProfile,
@@ -309,14 +313,14 @@ def estimate_cached_prefix(
 ) -> tuple[int | None, int]:
     """Return the last message that the cache serves if ``keep_messages`` messages stay, and the tokens up to it."""
     if profile.marks:
-        lookback = profile.lookback or len(token_offsets) + 1
+        lookback = profile.lookback or len(cumulative_tokens) + 1
         positions = [one.position for one in entries if one.position < keep_messages]
         positions = [one for one in positions if any(0 <= mark - one < lookback for mark in breakpoints)]
     else:
         # A cache without breakpoints keeps every prefix, so a longer entry serves up to the last kept message.
         positions = [min(one.position, keep_messages - 1) for one in entries]
     last = max(positions, default=-1)
-    read = token_offsets[last] if last >= 0 else 0
+    read = cumulative_tokens[last] if last >= 0 else 0
     read -= read % profile.granularity
     return (last, read) if read >= max(profile.minimum, 1) else (None, 0)
 
@@ -328,7 +332,7 @@ def _choose_breakpoints(inputs: LayoutInputs, keep_messages: int | None, *, ques
     still has. Otherwise: the last message before the latest fold, and the last cached message if it is too far back
     for any other breakpoint to find. The system message comes last in both cases.
     """
-    profile, kept = inputs.profile, len(inputs.token_offsets) if keep_messages is None else keep_messages
+    profile, kept = inputs.profile, len(inputs.cumulative_tokens) if keep_messages is None else keep_messages
     if not profile.marks:
         return ()
     cached_position = max((one.position for one in inputs.cache_entries if one.position < kept), default=None)
@@ -356,8 +360,8 @@ def _choose_option(
     """
     append, fold = options[0], options[-1]
     # If appending does not fit, come down to the target: an option that barely fits would be repeated next turn.
-    most = max_tokens if append.total_tokens <= max_tokens else target
-    fitting = [one for one in options if one.total_tokens <= most] or [fold]
+    most = max_tokens if append.earlier_tokens <= max_tokens else target
+    fitting = [one for one in options if one.earlier_tokens <= most] or [fold]
     is_expired = _is_cache_useless(append, inputs)
     # If nothing is cached either way, fold: artifacts in use then come after the history, where the next cut is cheap.
     best = fold if is_expired and fold.expected_cost <= append.expected_cost else min(fitting, key=_expected_cost)
@@ -379,7 +383,7 @@ def _filter_for_fold_request(
     append = options[0]
     return [
         _build_option(
-            inputs, question_index, question_index=question_index, total=append.total_tokens, expected_saving=0.0
+            inputs, question_index, question_index=question_index, total=append.earlier_tokens, expected_saving=0.0
         )
     ]
 
@@ -416,7 +420,7 @@ def _describe_choice(chosen: LayoutOption, other: LayoutOption, inputs: LayoutIn
     saved = f"about {max(0.0, other.expected_cost - chosen.expected_cost):,.0f} tokens of plain input less than the next best"
     if chosen.keep_messages is None:
         return f"appended: {saved}" if inputs.carriers else "appended: nothing carries what could go"
-    removed_tokens = max(0, inputs.token_offsets[-1] - chosen.total_tokens)
+    removed_tokens = max(0, inputs.cumulative_tokens[-1] - chosen.earlier_tokens)
     if expiry in _EXPIRED:
         return f"folded: the cache lapsed, and {removed_tokens:,} tokens need not be written again"
     if chosen.keep_pieces:

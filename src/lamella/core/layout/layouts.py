@@ -19,7 +19,7 @@ from lamella.core.budget import Tokenizer, count_images_tokens, count_tools_toke
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.turn import ArtifactForm, HistoryMode, LayoutMode, LayoutPlan, Turn, TurnSettings
 from lamella.core.messages import QUERY_LABEL, Message
-from lamella.core.prompt.advance import LayoutPlanner, with_settings
+from lamella.core.prompt.advance import LayoutPlanner, with_turn_overrides
 from lamella.core.prompt.attachments import (
     collect_attachments,
     detach_from_working_set,
@@ -27,7 +27,7 @@ from lamella.core.prompt.attachments import (
     is_in_working_set,
 )
 from lamella.core.prompt.cache_history import AttachmentStats, CacheEntry, CacheHistory, age_bucket_index, sum_stats
-from lamella.core.prompt.cutting import has_no_attachments, inline_stub, must_stay_readable
+from lamella.core.prompt.cutting import has_no_attachments, must_stay_readable, to_call_line
 from lamella.core.prompt.layers.history import history_messages
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, can_shrink, carried_form
 from lamella.core.prompt.layers.model import build_system_layer, message_position
@@ -35,7 +35,7 @@ from lamella.core.prompt.prompt import has_system_message
 from lamella.core.prompt.receipts import UNDO_CAUSE
 from lamella.core.prompt.rules import rules_change_prompt
 from lamella.core.prompt.state import PromptState, get_index
-from lamella.core.text.diff import build_diff
+from lamella.core.text.diff import build_short_diff
 from lamella.core.values import replace
 
 # Typical values before anything was observed, and how many observations each counts for. Tuned on the even seeds of
@@ -66,7 +66,7 @@ class ReuseProbabilities(NamedTuple):
         stats = self.cache_history.attachment_stats.get(name, AttachmentStats())
         return (stats.returned + _PRIOR_REATTACH_WEIGHT * self.mean_reattach) / (stats.absent + _PRIOR_REATTACH_WEIGHT)
 
-    def drop_probability(self, name: str) -> float:
+    def leave_probability(self, name: str) -> float:
         """Return the probability that an artifact leaves the working set."""
         stats = self.cache_history.attachment_stats.get(name, AttachmentStats())
         return (stats.dropped + _PRIOR_DROP_WEIGHT * self.mean_drop) / (stats.stayed + _PRIOR_DROP_WEIGHT)
@@ -79,7 +79,7 @@ class ReuseProbabilities(NamedTuple):
         leaves = (left + _PRIOR_DROP_WEIGHT * usual) / (seen + _PRIOR_DROP_WEIGHT)
         return leaves * (1 - usual) > 2 * usual * (1 - leaves)
 
-    def expected_saving(self, name: str, read: float, write: float) -> float:
+    def saving_of_removed_artifact(self, name: str, read: float, write: float) -> float:
         """Return the expected saving per token of removing an unused artifact.
 
         It is the saved reading, less the cost of writing the text again if the artifact comes back.
@@ -87,7 +87,9 @@ class ReuseProbabilities(NamedTuple):
         back = self.reattach_probability(name)
         return (1 - self.expiry) * (read - write * back) / (back + self.expiry + _estimate_later_cut(read, write))
 
-    def saving_if_delayed(self, read: float, write: float, *, tokens_after_cut: int, leaving_tokens: float) -> float:
+    def cost_of_cut_next_turn(
+        self, read: float, write: float, *, tokens_after_cut: int, leaving_tokens: float
+    ) -> float:
         """Return the most that a cut now can save: the cost of the same cut one turn later.
 
         By then some artifacts in use have left by themselves. ``tokens_after_cut`` is the number of tokens after the
@@ -95,7 +97,7 @@ class ReuseProbabilities(NamedTuple):
         """
         return (1 - self.expiry) * max(0.0, (write - read) * tokens_after_cut - write * leaving_tokens)
 
-    def saving_if_dropped(self, read: float, write: float) -> float:
+    def saving_of_removed_text(self, read: float, write: float) -> float:
         """Return the expected saving per token of removing text that never comes back."""
         return (1 - self.expiry) * read / (self.expiry + _estimate_later_cut(read, write))
 
@@ -155,7 +157,7 @@ class AttachmentCarrier(NamedTuple):
         message_index: Index of the question's message.
         unused: Unused artifacts in it, with their tokens.
         in_use: Artifacts in use, with their tokens.
-        rest_tokens: Tokens of text that is no longer needed: copies replaced by newer text, reference lines, and old
+        obsolete_tokens: Tokens of text that is no longer needed: copies replaced by newer text, reference lines, and old
             tool results that were sent as text.
         head: Artifacts in use at the beginning of the message; they can stay although the text after them goes.
     """
@@ -163,7 +165,7 @@ class AttachmentCarrier(NamedTuple):
     message_index: int
     unused: tuple[tuple[str, int], ...]
     in_use: tuple[tuple[str, int], ...]
-    rest_tokens: int
+    obsolete_tokens: int
     head: tuple[tuple[str, int], ...] = ()
 
 
@@ -172,7 +174,7 @@ class LayoutInputs(NamedTuple):
 
     Attributes:
         first_message: Index of the first message after the system message.
-        token_offsets: Tokens of the request up to and including each message.
+        cumulative_tokens: Tokens of the request up to and including each message.
         carriers: Turns whose questions contain attachments, in order.
         cache_entries: Cache entries that have not expired.
         stable_message: Index of the last message before the question of the last fold.
@@ -187,7 +189,7 @@ class LayoutInputs(NamedTuple):
     """
 
     first_message: int
-    token_offsets: Sequence[int]
+    cumulative_tokens: Sequence[int]
     carriers: Sequence[AttachmentCarrier]
     cache_entries: Sequence[CacheEntry]
     stable_message: int | None
@@ -221,7 +223,7 @@ def collect_layout_inputs(
     at: datetime | None,
 ) -> tuple[LayoutInputs, Mapping[str, ArtifactForm]]:
     """Collect the inputs of a plan, and the changed artifacts to show in full if every message stays."""
-    now = with_settings(state, turn)
+    now = with_turn_overrides(state, turn)
     first = int(has_system_message(now.system, {}))
     messages = history_messages(state.history.shown)
     overhead = tokenizer.tokens_per_message
@@ -261,7 +263,7 @@ def collect_layout_inputs(
     kept_placed = {name: one for name, one in placed.items() if name in alive and one.is_full} if heads else {}
     inputs = LayoutInputs(
         first_message=first,
-        token_offsets=ends,
+        cumulative_tokens=ends,
         carriers=_attachment_carriers(state, placed, alive, kept_placed, first=first, tokenizer=tokenizer),
         cache_entries=entries,
         stable_message=state.cache_history.stable_message,
@@ -360,7 +362,7 @@ def _attachment_carriers(
                     weight = one.tokens if len(one.pieces) == 1 else tokenizer.count(piece)
                     sizes[name] = sizes.get(name, 0) + weight
             known = sum(sum(sizes.values()) for sizes in tokens.values())
-            known += sum([inline_stub(placed_result, tokenizer).tokens for placed_result in turn.tool_results])
+            known += sum([to_call_line(placed_result, tokenizer).tokens for placed_result in turn.tool_results])
             rest = max(0, turn.question_message.tokens - turn.question.message.tokens - known)
             head = _message_head_parts(turn.question_message, owners, reusable, at=at) if reusable else ()
             carriers.append(
@@ -396,7 +398,7 @@ def _count_update_tokens(
         old = state.placed.get(name)
         if old is None or not old.is_full or old.artifact.hash == artifact.hash or not old.pieces:
             continue
-        diff = build_diff(text_for_model(old.artifact), text_for_model(artifact))
+        diff = build_short_diff(text_for_model(old.artifact), text_for_model(artifact))
         full = wholes[name] = tokenizer.count(render_update(artifact, diff=None))
         if diff is None:
             changed[name] = full
@@ -413,9 +415,9 @@ def _count_update_tokens(
         behind = (
             0
             if start is None
-            else inputs.token_offsets[-1] - inputs.token_offsets[min(start, len(inputs.token_offsets) - 1)]
+            else inputs.cumulative_tokens[-1] - inputs.cumulative_tokens[min(start, len(inputs.cumulative_tokens) - 1)]
         )
-        stays = probabilities.drop_probability(name) + probabilities.expiry
+        stays = probabilities.leave_probability(name) + probabilities.expiry
         differs = short * (profile.write + profile.read / stays)
         reattach_cost = profile.write * full + min(
             profile.read * full / probabilities.expiry, (profile.write - profile.read) * behind
@@ -445,7 +447,7 @@ def keep_alive_interval(profile: CacheProfile) -> float | None:
     )
 
 
-def return_probability_after(cache_history: CacheHistory, idle: float, profile: CacheProfile) -> float:
+def return_probability_in_next_lifetime(cache_history: CacheHistory, idle: float, profile: CacheProfile) -> float:
     """Return the probability that an idle user comes back while one more keep-alive covers the pause.
 
     The model: of the users who come back within the hour, equally many come back in each doubling of the idle time.
@@ -489,7 +491,7 @@ def plan_library_layout(_state: PromptState, turn: Turn) -> LayoutPlan:
     return replace(_FOLD_INTO_LIBRARY_PLAN, forms=forms) if forms else _FOLD_INTO_LIBRARY_PLAN
 
 
-def plan_restored_outlines(state: PromptState, turn: Turn) -> LayoutPlan | None:
+def plan_restored_texts(state: PromptState, turn: Turn) -> LayoutPlan | None:
     """Return the plan of a ``library`` turn that attaches outlined artifacts again; None if it attaches none.
 
     The library gets their full text back. Otherwise the request would have both the outline and the text.
@@ -523,7 +525,7 @@ def _find_fold_reason(state: PromptState, turn: Turn) -> str | None:
         return "the layout changed"
     if turn.history_rewrite is not None and not turn.prefix_unchanged:
         return "what was said before was rewritten"
-    return _find_settings_fold_reason(state, turn) or fold_reason(turn)
+    return _find_settings_fold_reason(state, turn) or requested_fold_reason(turn)
 
 
 def _find_settings_fold_reason(state: PromptState, turn: Turn) -> str | None:
@@ -539,14 +541,14 @@ def _find_settings_fold_reason(state: PromptState, turn: Turn) -> str | None:
     return None
 
 
-def fold_reason(turn: Turn) -> str | None:
+def requested_fold_reason(turn: Turn) -> str | None:
     """Return why a turn folds although every message could stay; None if it does not."""
     if turn.drop:
         return "something was dropped"
     return "a fold was asked for" if turn.fold else None
 
 
-def apply_planned_layout(state: PromptState, turn: Turn) -> LayoutPlan:
+def plan_auto_layout(state: PromptState, turn: Turn) -> LayoutPlan:
     """Plan the ``auto`` layout: follow the stored plan, unless something forces a fold.
 
     Without a stored plan, or after a compaction, only what must fold is folded.
@@ -564,10 +566,10 @@ def apply_planned_layout(state: PromptState, turn: Turn) -> LayoutPlan:
     if layout_plan is not None and forced is None and not _was_compacted(state):
         return layout_plan
     if state.cleared_from is not None and forced is None:
-        return keep_cleared_messages(layout_plan or _KEEP_ALL_PRICED_PLAN, state.cleared_from)
+        return adapt_plan_to_clearing(layout_plan or _KEEP_ALL_PRICED_PLAN, state.cleared_from)
     if state.kept_messages is not None and forced is None:
         return keep_compacted_prefix(state, layout_plan or _KEEP_ALL_PRICED_PLAN)
-    why = forced or (fold_reason(turn) if layout_plan is None else None)
+    why = forced or (requested_fold_reason(turn) if layout_plan is None else None)
     stays = layout_plan or _KEEP_ALL_PRICED_PLAN
     return stays if why is None else _plan_full_fold(stays, why)
 
@@ -611,7 +613,7 @@ def keep_compacted_prefix(state: PromptState, layout_plan: LayoutPlan) -> Layout
 _MAX_PLANNED_BREAKPOINTS = 3
 
 
-def keep_cleared_messages(layout_plan: LayoutPlan, cleared_from: int) -> LayoutPlan:
+def adapt_plan_to_clearing(layout_plan: LayoutPlan, cleared_from: int) -> LayoutPlan:
     """Return a plan for a request in which tool results were cleared in place, from message ``cleared_from`` on.
 
     The plan stays as it is, with one more breakpoint at the end of what the cache can still serve. If it cuts after that
@@ -637,7 +639,7 @@ def _was_compacted(state: PromptState) -> bool:
 LAYOUT_PLANNERS: Mapping[LayoutMode, LayoutPlanner] = {
     LayoutMode.LIBRARY: plan_library_layout,
     LayoutMode.IN_PLACE: plan_in_place_layout,
-    LayoutMode.AUTO: apply_planned_layout,
+    LayoutMode.AUTO: plan_auto_layout,
 }
 
 

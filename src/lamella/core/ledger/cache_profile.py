@@ -79,7 +79,7 @@ class CacheProfile(Struct, frozen=True, kw_only=True):
 GENERIC_PROFILE = CacheProfile(name="generic")
 
 
-class CacheBreakpoints(Struct, frozen=True, kw_only=True, gc=False):
+class BreakpointCandidates(Struct, frozen=True, kw_only=True, gc=False):
     """The prefixes of a request after which a breakpoint is worth most, in the order of their worth.
 
     - ``requested``: those that the layout plan asks for; they always get one.
@@ -108,7 +108,7 @@ class CacheRequest(Struct, frozen=True, kw_only=True, gc=False):
     at: datetime | None
     effort: str
     has_images: bool
-    breakpoints: CacheBreakpoints = CacheBreakpoints()
+    breakpoints: BreakpointCandidates = BreakpointCandidates()
     entries: tuple[PrefixEnd, ...] = ()
 
 
@@ -132,7 +132,7 @@ class CacheSimulation(Struct, frozen=True, kw_only=True, gc=False):
             usage, request = _serve_at_breakpoints(forks, request, profile, tokenizer)
         else:
             _, best_entry = max(forks, key=lambda pair: pair[0], default=(NO_COMMON_PREFIX, None))
-            shared = shared_tokens(best_entry, request, tokenizer, profile=profile) if best_entry else 0
+            shared = count_shared_prefix_tokens(best_entry, request, tokenizer, profile=profile) if best_entry else 0
             usage = split_by_price_class(shared, request.total, profile)
         # A request that the new one contains as a prefix cannot serve more than the new one.
         kept = [(one, fork) for fork, one in forks if fork[0] < len(one.messages)]
@@ -253,7 +253,7 @@ def _divergence_points(
     return [*forks, (latest, newest)]
 
 
-def shared_tokens(
+def count_shared_prefix_tokens(
     before: CacheRequest, now: CacheRequest, tokenizer: Tokenizer, *, profile: CacheProfile = GENERIC_PROFILE
 ) -> int:
     """Return the tokens of the common prefix; 0 if the model or the tools differ.
@@ -263,7 +263,7 @@ def shared_tokens(
     valid_count = _count_valid_messages(before, now, profile)
     if before.model != now.model or before.tools != now.tools or valid_count == 0:
         return 0
-    shared = common_tokens(before.messages[:valid_count], now.messages[:valid_count], tokenizer)
+    shared = count_common_message_tokens(before.messages[:valid_count], now.messages[:valid_count], tokenizer)
     if shared and now.tools:
         shared += count_tools_tokens(now.tools, tokenizer.count)
     return min(shared, now.total)
@@ -293,7 +293,7 @@ def _divergence_point(earlier: CacheRequest, now: CacheRequest, profile: CachePr
     return fork if valid_count is None else min(fork, (valid_count, 0, 0))
 
 
-def cache_reset_reason(before: CacheRequest, now: CacheRequest, profile: CacheProfile) -> tuple[str, str] | None:
+def find_cache_reset(before: CacheRequest, now: CacheRequest, profile: CacheProfile) -> tuple[str, str] | None:
     """Return the change without changed bytes that invalidates the cache, and the first part it affects.
 
     None if there is no such change. If there are several, the one that affects the earliest part counts.
@@ -309,7 +309,7 @@ def cache_reset_reason(before: CacheRequest, now: CacheRequest, profile: CachePr
 
 def _count_valid_messages(before: CacheRequest, now: CacheRequest, profile: CacheProfile) -> int | None:
     """Return how many messages stay valid in spite of such a change; None if there is no such change."""
-    cooled = cache_reset_reason(before, now, profile)
+    cooled = find_cache_reset(before, now, profile)
     if cooled is None:
         return None
     return int(cooled[1] == _REQUEST_PARTS[-1] and bool(now.messages) and now.messages[0].role is Role.SYSTEM)
@@ -384,7 +384,7 @@ def common_prefix_end(before: Sequence[Message], now: Sequence[Message]) -> Dive
     return (min(len(before), len(now)), 0, 0)
 
 
-def common_tokens(before: Sequence[Message], now: Sequence[Message], tokenizer: Tokenizer) -> int:
+def count_common_message_tokens(before: Sequence[Message], now: Sequence[Message], tokenizer: Tokenizer) -> int:
     """Return how many tokens two requests share from the start."""
     same = count_common_prefix(before, now)
     total = count_messages_tokens(before[:same], tokenizer)

@@ -19,13 +19,13 @@ from lamella.core.budget import Tokenizer, count_messages_tokens, count_request_
 from lamella.core.ledger.cache_profile import (
     GENERIC_PROFILE,
     NO_COMMON_PREFIX,
-    CacheBreakpoints,
+    BreakpointCandidates,
     CacheProfile,
     CacheRequest,
     CacheSimulation,
     PerfectCache,
-    cache_reset_reason,
-    shared_tokens,
+    count_shared_prefix_tokens,
+    find_cache_reset,
     split_by_price_class,
 )
 from lamella.core.log.call import (
@@ -37,14 +37,14 @@ from lamella.core.log.call import (
     PrefixChange,
     PrefixChangeCause,
     RequestHash,
-    TurnCost,
+    TurnInputCost,
 )
 from lamella.core.log.turn import ArtifactForm, BreakpointMode
 from lamella.core.messages import LIBRARY_HEADING, Message, ModelReply, Role, Usage, tail_positions
 from lamella.core.prompt.envelope import Envelope, stable_message_count
 from lamella.core.prompt.layers.model import SYSTEM_POSITION, LayerId, Segment, message_position, shown_segments
-from lamella.core.prompt.layers.turn import rejected_images
-from lamella.core.prompt.prefix_change import detect_prefix_change, is_triggered
+from lamella.core.prompt.layers.turn import image_rejection_reasons
+from lamella.core.prompt.prefix_change import detect_prefix_change, is_change_explained
 from lamella.core.prompt.prompt import Prompt, render_user_message
 from lamella.core.values import replace
 
@@ -158,7 +158,7 @@ class LedgerEntry(Struct, frozen=True, kw_only=True, gc=False):
     prefix: PrefixChangeReport
     predicted_usage: CacheUsage | None = None
     cached_by_layer: Mapping[LayerId, int] = {}
-    cost: TurnCost | None = None
+    cost: TurnInputCost | None = None
     calls: tuple[ModelCall, ...] = ()
 
     @property
@@ -203,7 +203,7 @@ def with_compared_caches(ledger: CacheLedger) -> CacheLedger:
     return replace(ledger, naive_cache=CacheSimulation(requests=((naive, NO_COMMON_PREFIX),)), perfect_cache=perfect)
 
 
-def record_turn(
+def add_predicted_turn(
     ledger: CacheLedger, envelope: Envelope, *, pricing: Pricing, at: datetime | None
 ) -> tuple[LedgerEntry, CacheLedger]:
     """Record a turn that is about to be sent; return its entry and the ledger after it."""
@@ -220,11 +220,9 @@ def record_turn(
     every_prefix = replace(profile, marks=0) if profile.marks else profile
     naive_use, naive = ledger.naive_cache.serve(naive_request, profile=every_prefix, tokenizer=tokenizer)
     ideal, perfect = ledger.perfect_cache.serve(request.messages, usage, profile=profile, tokenizer=tokenizer)
-    common = shared_tokens(ledger.last_request, request, tokenizer) if ledger.last_request else 0
+    common = count_shared_prefix_tokens(ledger.last_request, request, tokenizer) if ledger.last_request else 0
     cooled = (
-        cache_reset_reason(ledger.last_request, request, profile)
-        if ledger.last_request and profile.invalidates
-        else None
+        find_cache_reset(ledger.last_request, request, profile) if ledger.last_request and profile.invalidates else None
     )
     entry = LedgerEntry(
         prefix=make_prefix_report(ledger.last_prompt, prompt, common_tokens=common, cache_reset=cooled and cooled[0]),
@@ -262,8 +260,8 @@ def make_prefix_report(
     movement = detect_prefix_change(before, now)
     if cache_reset is not None and movement.cause is PrefixChangeCause.NONE:
         movement = PrefixChange(cause=PrefixChangeCause.NONE, segment=cache_reset)
-    triggered = is_triggered(before, now, movement)
-    dropped = tuple([message_position(position) for position in now.checked_messages.dropped])
+    triggered = is_change_explained(before, now, movement)
+    dropped = tuple([message_position(position) for position in now.checked_messages.reasoning_dropped_at])
     return PrefixChangeReport(
         prefix_change=movement, common_tokens=common_tokens, triggered=triggered, dropped_reasoning=dropped
     )
@@ -280,7 +278,7 @@ def to_cache_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
         at=at,
         effort=prompt.turn_settings.reasoning_effort.value,
         has_images=any(map(_get_images, prompt.messages)),
-        breakpoints=list_breakpoints(
+        breakpoints=find_breakpoint_candidates(
             prompt.messages,
             prompt.tools,
             stable_messages=None if prompt.rounds else stable,
@@ -290,14 +288,14 @@ def to_cache_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
     )
 
 
-def list_breakpoints(
+def find_breakpoint_candidates(
     messages: Sequence[Message],
     tools: Sequence[ToolDefinition],
     *,
     stable_messages: int | None,
     requested: Sequence[int] = (),
     by_provider: bool = False,
-) -> CacheBreakpoints:
+) -> BreakpointCandidates:
     """Return where breakpoints are worth most in a request, by the same order as the wire formats place them.
 
     ``stable_messages`` is how many messages the next request starts with; None means all. With ``by_provider`` the
@@ -306,12 +304,12 @@ def list_breakpoints(
     pieces = messages[0].pieces if messages and messages[0].role is Role.SYSTEM else ()
     asked = tuple([(at + 1, 0) if at or not pieces else (0, len(pieces)) for at in requested])
     if by_provider:
-        return CacheBreakpoints(requested=(*asked, (len(messages), 0)))
+        return BreakpointCandidates(requested=(*asked, (len(messages), 0)))
     tail, previous = tail_positions(messages, stable_messages)
     fixed = next((at for at, piece in enumerate(pieces) if piece.endswith(LIBRARY_HEADING)), None)
     # The end of the system message is that of its last piece: a library that grows begins with the same pieces.
     ends = (len(pieces) or None, None if fixed is None else fixed + 1, 0 if tools else None)
-    return CacheBreakpoints(
+    return BreakpointCandidates(
         requested=asked,
         tail=None if tail is None else (tail + 1, 0),
         previous_tail=None if previous is None else (previous + 1, 0),
@@ -319,7 +317,7 @@ def list_breakpoints(
     )
 
 
-def record_call(
+def make_answer_call(
     entry: LedgerEntry,
     prompt: Prompt,
     reply: ModelReply,
@@ -409,7 +407,7 @@ def naive_messages(prompt: Prompt) -> tuple[Message, ...]:
             messages += (turn.question.message, turn.reply_message or turn.reply.message)
     attached = prompt.attachments_in_force
     if not attached:
-        return (*messages, prompt.user.message, *after)
+        return (*messages, prompt.question.message, *after)
     pictures = [artifact for artifact in attached if artifact.kind is ArtifactKind.IMAGE]
     sizes = _full_block_sizes([one for one in attached if one.kind is not ArtifactKind.IMAGE], prompt)
     placeholders = _unsent_image_placeholders(pictures, prompt.tokenizer) if pictures else {}
@@ -420,13 +418,17 @@ def naive_messages(prompt: Prompt) -> tuple[Message, ...]:
         and tuple(blocks) == prompt.rendered_attachments[1]
         and tuple(images) == prompt.rendered_attachments[3]
     ):
-        return (*messages, prompt.question, *after)
+        return (*messages, prompt.question_message, *after)
 
     def count_block(text: str) -> int:
         tokens = sizes.get(text)
         return count(text) if tokens is None else tokens
 
-    return (*messages, render_user_message(blocks, prompt.user.message.pieces, images, count=count_block), *after)
+    return (
+        *messages,
+        render_user_message(blocks, prompt.question.message.pieces, images, count=count_block),
+        *after,
+    )
 
 
 def _to_naive_request(prompt: Prompt, request: CacheRequest) -> CacheRequest:
@@ -439,7 +441,7 @@ def _unsent_image_placeholders(pictures: Sequence[Artifact], tokenizer: Tokenize
     """Return, by id, the text that replaces each image that the model does not support or accept."""
     if not tokenizer.supports_images:
         return {picture.id: render_image_as_text(picture) for picture in pictures}
-    refused = rejected_images(pictures, placed={}, tokenizer=tokenizer)
+    refused = image_rejection_reasons(pictures, placed={}, tokenizer=tokenizer)
     return {one.id: render_rejected_image(one, refused[one.id]) for one in pictures if one.id in refused}
 
 
@@ -498,19 +500,19 @@ def cached_tokens_by_layer(envelope: Envelope, read: int, tokenizer: Tokenizer) 
 
 def _cost(
     price: PriceFunction, at: datetime | None, *, usage: CacheUsage, naive: CacheUsage, ideal: CacheUsage
-) -> TurnCost | None:
+) -> TurnInputCost | None:
     """Return the cost of a turn as sent, for the naive request and for a perfect cache; None if unknown."""
     amounts = [price(one, at) for one in (usage, naive, ideal)]
     if any(amount is None for amount in amounts):
         return None
     amount, naive_amount, limit = (amount or Decimal(0) for amount in amounts)
-    return TurnCost(amount=amount, naive=naive_amount, limit=limit)
+    return TurnInputCost(amount=amount, naive=naive_amount, limit=limit)
 
 
 # Cost estimates of compactions.
 
 
-class CostEstimate(Struct, frozen=True, kw_only=True):
+class CompactionCostEstimate(Struct, frozen=True, kw_only=True):
     """A cost estimate; amounts are None if prices are unknown.
 
     Attributes:
@@ -532,13 +534,13 @@ def estimate_compaction_cost(
     pricing: Pricing,
     tokenizer: Tokenizer,
     at: datetime | None,
-) -> CostEstimate:
+) -> CompactionCostEstimate:
     """Compare the next request as it is with the compacted one, given the request ``sent`` last.
 
     The cost now is that of what the cache serves of both: it may have expired, and some caches end at breakpoints.
     """
-    cached_tokens = shared_tokens(sent, as_is, tokenizer, profile=pricing.profile) if sent else 0
-    left = shared_tokens(sent, compacted, tokenizer, profile=pricing.profile) if sent else 0
+    cached_tokens = count_shared_prefix_tokens(sent, as_is, tokenizer, profile=pricing.profile) if sent else 0
+    left = count_shared_prefix_tokens(sent, compacted, tokenizer, profile=pricing.profile) if sent else 0
     cache = CacheSimulation(requests=() if sent is None else ((sent, NO_COMMON_PREFIX),))
     now = _price_difference(
         cache.serve(compacted, profile=pricing.profile, tokenizer=tokenizer)[0],
@@ -552,7 +554,7 @@ def estimate_compaction_cost(
         pricing=pricing,
         at=at,
     )
-    return CostEstimate(changed_tokens=max(0, cached_tokens - left), cost_now=now, saved_per_turn=later)
+    return CompactionCostEstimate(changed_tokens=max(0, cached_tokens - left), cost_now=now, saved_per_turn=later)
 
 
 def _price_difference(one: CacheUsage, other: CacheUsage, *, pricing: Pricing, at: datetime | None) -> Decimal | None:

@@ -13,7 +13,7 @@ from lamella.core.artifacts.model import Artifact
 from lamella.core.log.call import ModelCall
 from lamella.core.log.compactions import NO_COMPACTIONS, ActiveCompactions
 from lamella.core.log.events.artifact import ContentsByHash
-from lamella.core.log.events.call import AuxiliaryCallEvent, read_auxiliary_calls, to_model_call
+from lamella.core.log.events.call import AuxiliaryCallEvent, to_auxiliary_model_calls, to_model_call
 from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.compaction import CompactionEvent, read_receipt
 from lamella.core.log.events.kinds import EventKind, EventRecord, referenced_content_hashes
@@ -83,7 +83,7 @@ def read_turns(
         if one.reply is not None:
             turn = replace(turn, rounds=read_rounds(one, contents)) if one.reply.rounds else turn
         elif one.open_rounds:
-            turn = replace(turn, rounds=read_rounds(one, contents)[: len(one.rounds)])
+            turn = replace(turn, rounds=read_rounds(one, contents)[: len(one.completed_rounds)])
         turns.append(turn)
     return turns
 
@@ -211,28 +211,28 @@ def read_branch_model_calls(
     for node in nodes:
         if isinstance(node.event, ReplyEvent) and node.parent in replies:
             replies[node.parent].append(node)
-    on_the_way = auxiliary_calls_by_question(records, open_auxiliary_calls)
+    on_the_way = auxiliary_events_by_question(records, open_auxiliary_calls)
     calls: list[tuple[ModelCall, ...]] = []
     for turn in records:
         chosen = None if turn.reply is None else turn.reply.id
         others = sorted((one for one in replies[turn.message.id] if one.id != chosen), key=lambda one: one.event_number)
         # A reply kept on a branch of its own and the empty reply beside it share their rounds. Count those once.
-        seen = [turn.rounds]
+        seen = [turn.completed_rounds]
         made: list[ModelCall] = []
         for one in others:
             bare = replace(one, rounds=()) if one.rounds in seen else one
             seen.append(one.rounds)
             made += (
-                *load_auxiliary_calls(one.auxiliary_calls),
+                *read_auxiliary_calls(one.auxiliary_calls),
                 *read_model_calls(TurnRecord(message=turn.message, reply=bare)),
             )
-        calls.append((*made, *load_auxiliary_calls(on_the_way[turn.message.id]), *read_model_calls(turn)))
+        calls.append((*made, *read_auxiliary_calls(on_the_way[turn.message.id]), *read_model_calls(turn)))
     if calls and records[-1].reply is not None:
-        calls[-1] = (*calls[-1], *load_auxiliary_calls(open_auxiliary_calls.get(records[-1].reply.id, ())))
+        calls[-1] = (*calls[-1], *read_auxiliary_calls(open_auxiliary_calls.get(records[-1].reply.id, ())))
     return calls
 
 
-def auxiliary_calls_by_question(
+def auxiliary_events_by_question(
     records: Sequence[TurnRecord], open_auxiliary_calls: Mapping[str, tuple[AuxiliaryCallEvent, ...]]
 ) -> dict[str, tuple[AuxiliaryCallEvent, ...]]:
     """Return the auxiliary calls for the reply to each question; ``open_auxiliary_calls`` have no reply yet."""
@@ -249,10 +249,10 @@ def auxiliary_calls_by_question(
     return found
 
 
-def load_auxiliary_calls(events: Sequence[AuxiliaryCallEvent]) -> tuple[ModelCall, ...]:
+def read_auxiliary_calls(events: Sequence[AuxiliaryCallEvent]) -> tuple[ModelCall, ...]:
     """Return auxiliary calls as model calls; raises ``StoreCorruptedError`` if one cannot be read."""
     try:
-        return read_auxiliary_calls(events)
+        return to_auxiliary_model_calls(events)
     except DECODING_ERRORS as error:
         raise damaged_record_error("A call on the way to an answer", error) from error
 
@@ -289,7 +289,7 @@ def validate_node(node: MessageNode) -> None:
     """Read everything in a message except its contents; raises ``StoreCorruptedError`` if it is unusable."""
     if isinstance(node.event, ReplyEvent):
         read_model_calls(TurnRecord(message=node, reply=node))
-        load_auxiliary_calls(node.auxiliary_calls)
+        read_auxiliary_calls(node.auxiliary_calls)
     else:
         read_question_turn(node, {}, defaults=_DEFAULT_TURN_SETTINGS)
     parse_message_time(node)

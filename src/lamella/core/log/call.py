@@ -17,7 +17,7 @@ KEEP_ALIVE_PURPOSE = "keep_alive"
 MAX_KEEP_ALIVES = 2
 
 
-class CutReason(StrEnum):
+class IncompleteReplyReason(StrEnum):
     """Why a reply is shorter than the model's answer.
 
     ``stopped`` by the user, ``interrupted`` by the program, such as a server that was shut down, or ``broken`` off by
@@ -132,7 +132,7 @@ class CacheUsage(Struct, frozen=True, kw_only=True, omit_defaults=True, rename={
         return self.read + self.write + self.uncached
 
 
-class TurnCost(Struct, frozen=True, kw_only=True):
+class TurnInputCost(Struct, frozen=True, kw_only=True):
     """The input cost of one turn: as sent, in the naive layout, and with a cache that never misses."""
 
     amount: Decimal
@@ -175,7 +175,7 @@ class ModelCall(Struct, frozen=True, kw_only=True, gc=False):
     predicted: CacheUsage | None = None
     usage: Usage
     by_layer: Mapping[str, int] = {}
-    cost: TurnCost | None = None
+    cost: TurnInputCost | None = None
     billed: Decimal | None = None
     timing: CallTiming = CallTiming()
     stop: str = ""

@@ -54,7 +54,7 @@ class CompactionLog(Struct):
         """Add a compaction."""
         self._entries.append(_CompactionEntry(event, event_number))
 
-    def undo(self, receipt_id: str, *, message_numbers: Mapping[str, int], event_number: int) -> None:
+    def undo_from(self, receipt_id: str, *, message_numbers: Mapping[str, int], event_number: int) -> None:
         """Void a compaction and all later ones of the branch.
 
         Raises ``ValueError`` if the branch has no such active compaction.
@@ -70,7 +70,7 @@ class CompactionLog(Struct):
         for entry in branch[found:]:
             entry.undone_at = event_number
 
-    def was_undone(self, from_event: int, *, to_event: int | None = None) -> bool:
+    def was_any_undone(self, from_event: int, *, to_event: int | None = None) -> bool:
         """Return whether a compaction that was active at event ``from_event`` is not active at ``to_event``, or now."""
         return any(_is_active(entry, from_event) and not _is_active(entry, to_event) for entry in self._entries)
 

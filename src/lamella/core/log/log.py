@@ -17,7 +17,7 @@ from lamella.core.log.compactions import (
     branch_stage_events,
     move_stage_events,
 )
-from lamella.core.log.events.artifact import AttachmentEvent
+from lamella.core.log.events.artifact import PendingCommandsEvent
 from lamella.core.log.events.call import AuxiliaryCallEvent
 from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.compaction import CompactionEvent, StageEvent, UndoEvent
@@ -34,29 +34,29 @@ from lamella.core.log.events.kinds import (
 )
 from lamella.core.log.events.message import (
     NO_OVERRIDES,
-    CallsEvent,
     EditEvent,
-    MessageEvent,
-    ResultsEvent,
+    QuestionEvent,
     StoredRound,
+    ToolCallsEvent,
+    ToolResultsEvent,
     TurnOverrides,
     add_results_to_last_round,
     round_content_hashes,
     start_round,
 )
 from lamella.core.log.tree import EventNumbers, build_branch, iter_parents
-from lamella.core.log.turn import HistoryRewrite, MessageAuthor, ReplyEvent, message_id
+from lamella.core.log.turn import HistoryRewrite, MessageAuthor, ReplyEvent, compute_message_id
 from lamella.core.log.turn_records import (
     DECODING_ERRORS,
     MessageNode,
     TurnRecord,
+    branch_message_ids,
     completed_rounds,
     damaged_record_error,
     derive_message_id,
     is_same_question_resent,
     mark_erased,
     merge_replies,
-    message_ids,
     reparent,
     validate_position,
 )
@@ -89,7 +89,7 @@ _STORED_NAMES = {
 }
 
 
-class EventLog(Struct, dict=True, rename=_STORED_NAMES):
+class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
     """The state of a conversation while its events are folded one by one.
 
     - ``is_model_chosen``, ``overrides``: settings in effect that no turn of the branch has: a model chosen since the
@@ -121,8 +121,8 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
     compacted_since_undo: bool = False
     first_questions_after_undo: set[str] = set()
     open_rounds: dict[str, tuple[StoredRound, ...]] = {}
-    question_versions: dict[str, MessageEvent | EditEvent] = {}
-    pending_commands: tuple[AttachmentEvent, ...] = ()
+    question_versions: dict[str, QuestionEvent | EditEvent] = {}
+    pending_commands: tuple[PendingCommandsEvent, ...] = ()
     auxiliary_calls: dict[str, tuple[AuxiliaryCallEvent, ...]] = {}
     stage_entries: tuple[StageEntry, ...] = ()
     _leaves: dict[str, None] = {}
@@ -198,16 +198,16 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
 
     def _message_numbers(self, records: Sequence[TurnRecord]) -> Mapping[str, int]:
         """Return the messages of a branch in order, with the event number of each."""
-        return EventNumbers(self.nodes, message_ids(records))
+        return EventNumbers(self.nodes, branch_message_ids(records))
 
-    def message_ids(self) -> frozenset[str]:
+    def possible_message_ids(self) -> frozenset[str]:
         """Return the ids of all messages.
 
         They include the id of an empty reply to each question, which the prompt uses for a question whose reply was
         deleted.
         """
         asked = (name for name, node in self.nodes.items() if node.role is _USER)
-        empty = (message_id(self.conversation, parent=name, role=_REPLY, text="") for name in asked)
+        empty = (compute_message_id(self.conversation, parent=name, role=_REPLY, text="") for name in asked)
         return frozenset((*self.nodes, *empty))
 
     def branch_heads(self) -> tuple[str, ...]:
@@ -216,14 +216,14 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
 
     def _fold(self, event: Event, timestamp: str) -> None:
         match event:
-            case MessageEvent():
+            case QuestionEvent():
                 self._add_question(MessageNode(event=event, at=timestamp, event_number=self.version))
             case ReplyEvent():
                 node = MessageNode(event=event, at=timestamp, event_number=self.version)
                 (self._add_reply_on_own_branch if event.aside else self._add_reply)(node)
-            case CallsEvent() | ResultsEvent():
+            case ToolCallsEvent() | ToolResultsEvent():
                 self._apply_round(event)
-            case AttachmentEvent() | AuxiliaryCallEvent() | StageEvent():
+            case PendingCommandsEvent() | AuxiliaryCallEvent() | StageEvent():
                 self._queue_event(event)
             case CompactionEvent():
                 self.compactions.commit(event, event_number=self.version)
@@ -231,7 +231,7 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
                 sent = event.before if event.before and event.before in self.nodes else None
                 self.last_sent = (sent, self.version) if sent else self.last_sent
             case UndoEvent():
-                self.compactions.undo(
+                self.compactions.undo_from(
                     event.receipt,
                     message_numbers=self._message_numbers(self.branch_records()),
                     event_number=self.version,
@@ -260,11 +260,11 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
             case _:
                 assert_never(event)
 
-    def _queue_event(self, event: AttachmentEvent | AuxiliaryCallEvent | StageEvent) -> None:
+    def _queue_event(self, event: PendingCommandsEvent | AuxiliaryCallEvent | StageEvent) -> None:
         """Store an event for the next question, for the reply to the open question, or for the workflow."""
         if isinstance(event, StageEvent):
             self.stage_entries = (*self.stage_entries, (self.version, event))
-        elif isinstance(event, AttachmentEvent):
+        elif isinstance(event, PendingCommandsEvent):
             self.pending_commands = (*self.pending_commands, event)
         elif event.parent and event.parent not in self.nodes:
             raise ValueError(f"a model was called after {event.parent}, which is not there")
@@ -329,7 +329,7 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
             self._store_node(merge_replies(self.nodes[name], reply))
             return
         # When the question was left, its rounds went to the empty reply. Open rounds belong to another run.
-        left = self.nodes.get(message_id(self.conversation, parent=parent, role=_REPLY, text=""))
+        left = self.nodes.get(compute_message_id(self.conversation, parent=parent, role=_REPLY, text=""))
         self._inherit_question_version(name, parent)
         self._store_node(reply if left is None else replace(reply, rounds=left.rounds, erased=left.erased))
         self._leaves.setdefault(name)
@@ -353,12 +353,12 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
         erased = set(round_content_hashes(rounds)).intersection(self.nodes[reply.parent].erased)
         return replace(reply, rounds=rounds, erased=tuple(sorted(erased)))
 
-    def _apply_round(self, event: CallsEvent | ResultsEvent) -> None:
+    def _apply_round(self, event: ToolCallsEvent | ToolResultsEvent) -> None:
         """Start a tool round, or add the results of the last one.
 
         A round that never got its results is discarded when the next one starts.
         """
-        if isinstance(event, ResultsEvent):
+        if isinstance(event, ToolResultsEvent):
             self.open_rounds[event.parent] = add_results_to_last_round(self.open_rounds.get(event.parent, ()), event)
             self.last_sent = (event.parent, self.version)
             return
@@ -397,7 +397,7 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
         return (
             self.undone_since_last_question
             and not self.compacted_since_undo
-            and self.compactions.was_undone(self.last_sent[1])
+            and self.compactions.was_any_undone(self.last_sent[1])
         )
 
     def undo_changed_prefix(self, question: str) -> bool:
@@ -406,11 +406,14 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
             return False
         asked = self.nodes[question].event_number
         sent = max((node.event_number for node in self.nodes.values() if node.event_number < asked), default=0)
-        return self.compactions.was_undone(sent, to_event=asked)
+        return self.compactions.was_any_undone(sent, to_event=asked)
 
     def _keep_original_question(self, question: MessageNode) -> None:
         """Before a question changes, record its current version for the replies that answer it."""
-        before, now = self.nodes[question.id].question if question.id in self.nodes else None, question.question
+        before, now = (
+            self.nodes[question.id].question_event if question.id in self.nodes else None,
+            question.question_event,
+        )
         # A different fingerprint alone does not make it another question: the request may differ between two sends.
         if before is not None and (now is None or replace(now, imprint=before.imprint) != before):
             for name in self._children.get(question.id, ()):
@@ -470,7 +473,7 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
         for turn in records:
             if turn.message.id == target:
                 overrides = (
-                    turn.message.event.overrides if isinstance(turn.message.event, MessageEvent) else NO_OVERRIDES
+                    turn.message.event.overrides if isinstance(turn.message.event, QuestionEvent) else NO_OVERRIDES
                 )
                 continue
             parent = self._copy_under_parent(turn.message, parent, overrides, new_ids=names)
@@ -482,7 +485,11 @@ class EventLog(Struct, dict=True, rename=_STORED_NAMES):
         self.overrides = self.overrides.merged_over(overrides)
         self._set_head(parent)
         self.stage_entries = move_stage_events(
-            self.stage_entries, before, message_ids(self.branch_records()), new_ids=names, event_number=self.version
+            self.stage_entries,
+            before,
+            branch_message_ids(self.branch_records()),
+            new_ids=names,
+            event_number=self.version,
         )
 
     def _copy_under_parent(

@@ -46,9 +46,9 @@ def stage_data_id(stage: str, attempt: int) -> str:
     return f"{_STAGE_PREFIX}{stage}:{attempt}"
 
 
-def is_stage_data_id(receipt_id: str) -> bool:
+def is_stage_data_id(removed_id: str) -> bool:
     """Return whether an id in a receipt names the data of a stage."""
-    return receipt_id.startswith(_STAGE_PREFIX)
+    return removed_id.startswith(_STAGE_PREFIX)
 
 
 class CompactionStep(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from zlib import crc32
 from msgspec import DecodeError, Raw, Struct
 from msgspec.msgpack import Decoder, Encoder
 
-from lamella.core.log.log import SNAPSHOT_FORMAT, EventLog
+from lamella.core.log.log import SNAPSHOT_FORMAT, FoldedLog
 from lamella.core.log.tree import (
     NO_SEPARATE_COLUMNS,
     MessageColumns,
@@ -49,7 +49,7 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     after: int
     version: int
     conversation: str
-    raw_log: EventLog | Raw | None
+    raw_log: FoldedLog | Raw | None
     nodes: Sequence[MessageNode]
     message_token_counts: Mapping[int, Sequence[int]] = {}
     text_token_counts: bytes = b""
@@ -69,9 +69,9 @@ class Snapshot(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         return *placed, self.message_token_counts, self.text_token_counts, self.encoded_state, self.blocks
 
     @cached_property
-    def log(self) -> EventLog | None:
+    def log(self) -> FoldedLog | None:
         """The log without its messages, or None if it is missing, unreadable, or of another version or conversation."""
-        if self.raw_log is None or isinstance(self.raw_log, EventLog):
+        if self.raw_log is None or isinstance(self.raw_log, FoldedLog):
             return self.raw_log
         try:
             log = _LOG_DECODER.decode(self.raw_log)
@@ -84,10 +84,10 @@ _ENCODER = Encoder()
 _DECODER = Decoder(tuple[int, int, str, Raw, MessageColumns, dict[int, list[int]], bytes, bytes, dict[str, str]])
 _SEPARATE_COLUMNS_DECODER = Decoder(tuple[SnapshotKey, SeparateColumns])
 _ENCODED_NONE = _ENCODER.encode(None)
-_LOG_DECODER = Decoder(EventLog)
+_LOG_DECODER = Decoder(FoldedLog)
 
 
-def make_snapshot(log: EventLog, *, after: int) -> Snapshot:
+def make_snapshot(log: FoldedLog, *, after: int) -> Snapshot:
     """Build a snapshot of a log with the messages added after the first ``after`` events."""
     nodes = log.nodes
     since = (
@@ -99,7 +99,7 @@ def make_snapshot(log: EventLog, *, after: int) -> Snapshot:
     return Snapshot(after=after, version=log.version, conversation=log.conversation, raw_log=header, nodes=tuple(since))
 
 
-def restore_log(snapshots: Iterable[Snapshot], log: EventLog) -> tuple[EventLog, tuple[Snapshot, ...]]:
+def restore_log(snapshots: Iterable[Snapshot], empty_log: FoldedLog) -> tuple[FoldedLog, tuple[Snapshot, ...]]:
     """Return the log that a chain of snapshots leads to, and the snapshots of that chain, oldest first.
 
     Several processes may each have written their own snapshots. The chain that reaches the furthest is used. Without a
@@ -107,10 +107,10 @@ def restore_log(snapshots: Iterable[Snapshot], log: EventLog) -> tuple[EventLog,
     """
     reached: dict[int, Snapshot] = {}
     for snapshot in sorted(snapshots, key=lambda one: one.version):
-        follows = snapshot.after in reached or snapshot.after == log.version
-        if follows and snapshot.after < snapshot.version and snapshot.conversation == log.conversation:
+        follows = snapshot.after in reached or snapshot.after == empty_log.version
+        if follows and snapshot.after < snapshot.version and snapshot.conversation == empty_log.conversation:
             reached[snapshot.version] = snapshot
-    version = next((at for at in sorted(reached, reverse=True) if reached[at].log is not None), log.version)
+    version = next((at for at in sorted(reached, reverse=True) if reached[at].log is not None), empty_log.version)
     joined: list[Snapshot] = []
     while version in reached:
         joined.append(reached[version])
@@ -118,7 +118,7 @@ def restore_log(snapshots: Iterable[Snapshot], log: EventLog) -> tuple[EventLog,
     joined.reverse()
     newest = joined[-1].log if joined else None
     if newest is None:
-        return log, ()
+        return empty_log, ()
     newest.nodes = MessageTree([snapshot.nodes for snapshot in joined], snapshot_version=newest.version)
     return newest, tuple(joined)
 
@@ -148,7 +148,7 @@ def freeze_snapshot(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with its log encoded, because the log object keeps changing after this."""
     return (
         replace(snapshot, raw_log=Raw(_ENCODER.encode(snapshot.raw_log)))
-        if isinstance(snapshot.raw_log, EventLog)
+        if isinstance(snapshot.raw_log, FoldedLog)
         else snapshot
     )
 

@@ -18,7 +18,7 @@ from msgspec import DecodeError, Raw
 from msgspec.msgpack import Decoder, Encoder
 
 from lamella.core.log.events.artifact import StoredArtifact
-from lamella.core.log.events.message import EditEvent, MessageEvent, StoredRound, StoredTurnSettings
+from lamella.core.log.events.message import EditEvent, QuestionEvent, StoredRound, StoredTurnSettings
 from lamella.core.log.turn import LayoutPlan, ReplyEvent
 from lamella.core.log.turn_records import (
     BranchTurnRecords,
@@ -49,14 +49,14 @@ _FIELDS_STORED_ELSEWHERE = {
     *StoredTurnSettings.__struct_fields__,
 }
 _get_remaining_fields = attrgetter(
-    *[name for name in MessageEvent.__struct_fields__ if name not in _FIELDS_STORED_ELSEWHERE]
+    *[name for name in QuestionEvent.__struct_fields__ if name not in _FIELDS_STORED_ELSEWHERE]
 )
-_DEFAULT_REMAINING_FIELDS = _get_remaining_fields(MessageEvent(id="", parent="", text=""))
+_DEFAULT_REMAINING_FIELDS = _get_remaining_fields(QuestionEvent(id="", parent="", text=""))
 
 # A batch of turns as written: the shared fields of its questions, the parent of the first one, the index of that
 # question among the messages, the number of turns, the attachments by turn index, and the layout plans, if chosen by
 # cost.
-EncodedTurnBatch = tuple[MessageEvent, str, int, int, dict[int, tuple[StoredArtifact, ...]], tuple[LayoutPlan, ...]]
+EncodedTurnBatch = tuple[QuestionEvent, str, int, int, dict[int, tuple[StoredArtifact, ...]], tuple[LayoutPlan, ...]]
 
 
 # The batches among the messages, the remaining data of messages outside them, and, compressed, of those inside.
@@ -333,7 +333,9 @@ def group_turn_batches(nodes: Sequence[MessageNode]) -> tuple[EncodedTurnBatch, 
     return tuple(runs)
 
 
-def _continues_batch(batch: EncodedTurnBatch, setup: MessageEvent, nodes: Sequence[MessageNode], *, index: int) -> bool:
+def _continues_batch(
+    batch: EncodedTurnBatch, setup: QuestionEvent, nodes: Sequence[MessageNode], *, index: int
+) -> bool:
     """Return whether the question at this index continues the batch ``batch``.
 
     It must follow the batch directly, share its settings, and have a layout plan exactly if the batch has them.
@@ -344,7 +346,7 @@ def _continues_batch(batch: EncodedTurnBatch, setup: MessageEvent, nodes: Sequen
     return asked.parent == nodes[index - 1].id and bool(batch[5]) is (asked.placement is not None)
 
 
-def _shared_batch_fields(question: MessageNode, reply: MessageNode) -> MessageEvent | None:
+def _shared_batch_fields(question: MessageNode, reply: MessageNode) -> QuestionEvent | None:
     """Return the fields of a question that a batch shares, or None if the turn cannot belong to a batch.
 
     A turn of a batch has nothing but text, turn settings, attachments and a plain reply, and its layout plan changes
@@ -498,7 +500,7 @@ def build_branch(
     head: str,
     *,
     open_rounds: Mapping[str, tuple[StoredRound, ...]],
-    question_versions: Mapping[str, MessageEvent],
+    question_versions: Mapping[str, QuestionEvent],
 ) -> Sequence[TurnRecord]:
     """Return the turn records from the start of the conversation to the message ``head``.
 
@@ -531,7 +533,7 @@ def build_branch(
     return BranchTurnRecords(parts, nodes)
 
 
-def _with_event(question: MessageNode, event: MessageEvent | None) -> MessageNode:
+def _with_event(question: MessageNode, event: QuestionEvent | None) -> MessageNode:
     """Return a question in the version that a reply answers, or that is open again."""
     return question if event is None else replace(question, event=event)
 

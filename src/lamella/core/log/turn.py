@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from lamella.core.artifacts.model import Artifact, ToolDefinition
-from lamella.core.log.events.call import StoredCall
+from lamella.core.log.events.call import StoredModelCall
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.messages import ToolCall, ToolOutput, ToolRound
 from lamella.core.text.content import canonical_json, encode_text, hash_text, short_hash
@@ -296,7 +296,7 @@ class ReplyEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     id: str
     parent: str
     text: str
-    calls: tuple[StoredCall, ...] = ()
+    calls: tuple[StoredModelCall, ...] = ()
     aside: bool = False
     sources: tuple[StoredCitation, ...] = ()
 
@@ -499,10 +499,12 @@ def question_id(conversation_key: str, parent: str, turn: Turn) -> str:
     if turn.id is not None:
         return turn.id
     attached = [(artifact.id, artifact.hash) for artifact in (*turn.tool_results, *turn.attached)]
-    return message_id(conversation_key, parent=parent, role=MessageAuthor.USER, text=turn.text, attached=attached)
+    return compute_message_id(
+        conversation_key, parent=parent, role=MessageAuthor.USER, text=turn.text, attached=attached
+    )
 
 
-def message_id(
+def compute_message_id(
     conversation_key: str, *, parent: str, role: MessageAuthor, text: str, attached: Sequence[tuple[str, str]] = ()
 ) -> str:
     """Return the id of a message.
@@ -527,11 +529,11 @@ def round_result_id(question: str, *, position: tuple[int, int], call: ToolCall,
     if output.id is not None:
         return output.id
     return tool_result_id(
-        question, position=position, call=(call.name, call.arguments), output=hash_text(output.output)
+        question, position=position, call=(call.name, call.arguments), output_hash=hash_text(output.output)
     )
 
 
-def tool_result_id(question: str, *, position: tuple[int, int], call: tuple[str, str], output: str) -> str:
+def tool_result_id(question: str, *, position: tuple[int, int], call: tuple[str, str], output_hash: str) -> str:
     """Return the same id from the data of the log: name and arguments of the call, and hash of the output."""
     name, arguments = call
-    return f"tool:{name}:{short_hash(canonical_json([question, list(position), arguments, output]))}"
+    return f"tool:{name}:{short_hash(canonical_json([question, list(position), arguments, output_hash]))}"

@@ -6,12 +6,19 @@ from typing import NamedTuple, overload
 
 from msgspec import Struct
 
-from lamella.core.log.call import CutReason
+from lamella.core.log.call import IncompleteReplyReason
 from lamella.core.log.events.artifact import StoredArtifact
 from lamella.core.log.events.call import AuxiliaryCallEvent
 from lamella.core.log.events.kinds import referenced_content_hashes
-from lamella.core.log.events.message import EditEvent, MessageEvent, StoredRound, TurnOverrides, round_content_hashes
-from lamella.core.log.turn import LayoutPlan, MessageAuthor, ReplyEvent, StoredCitation, message_id, tool_result_id
+from lamella.core.log.events.message import EditEvent, QuestionEvent, StoredRound, TurnOverrides, round_content_hashes
+from lamella.core.log.turn import (
+    LayoutPlan,
+    MessageAuthor,
+    ReplyEvent,
+    StoredCitation,
+    compute_message_id,
+    tool_result_id,
+)
 from lamella.core.messages import TextsById
 from lamella.core.values import CachedProperty, replace
 from lamella.errors import StoreCorruptedError
@@ -32,7 +39,7 @@ class MessageNode(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     ``auxiliary_calls`` are auxiliary model calls made for a reply.
     """
 
-    event: MessageEvent | EditEvent | ReplyEvent
+    event: QuestionEvent | EditEvent | ReplyEvent
     at: str = ""
     event_number: int = 0
     rounds: tuple[StoredRound, ...] = ()
@@ -56,7 +63,7 @@ class MessageNode(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
         return _REPLY if isinstance(self.event, ReplyEvent) else _USER
 
     @property
-    def question(self) -> MessageEvent | None:
+    def question_event(self) -> QuestionEvent | None:
         """The event of a question, or None for a reply."""
         return None if isinstance(self.event, ReplyEvent) else self.event
 
@@ -78,7 +85,7 @@ class TurnRecord(Struct, frozen=True, kw_only=True, gc=False):
     open_rounds: tuple[StoredRound, ...] = ()
 
     @property
-    def rounds(self) -> tuple[StoredRound, ...]:
+    def completed_rounds(self) -> tuple[StoredRound, ...]:
         """The tool rounds of the turn that have their results."""
         return completed_rounds(self.open_rounds) if self.reply is None else self.reply.rounds
 
@@ -89,7 +96,7 @@ class TurnRecord(Struct, frozen=True, kw_only=True, gc=False):
         return event.sources if isinstance(event, ReplyEvent) else ()
 
     @property
-    def cut_reason(self) -> CutReason | None:
+    def cut_reason(self) -> IncompleteReplyReason | None:
         """Why the reply is shorter than the model's answer, or None."""
         return get_cut_reason(self.reply)
 
@@ -99,12 +106,12 @@ class TurnRecord(Struct, frozen=True, kw_only=True, gc=False):
         return self.open_rounds[-1] if self.open_rounds and self.open_rounds[-1].results is None else None
 
 
-def get_cut_reason(reply: MessageNode | None) -> CutReason | None:
+def get_cut_reason(reply: MessageNode | None) -> IncompleteReplyReason | None:
     """Return why a reply is shorter than the model's answer, or None if it is whole or there is none."""
     event = None if reply is None else reply.event
-    if not isinstance(event, ReplyEvent) or not event.calls or event.calls[-1].stop not in tuple(CutReason):
+    if not isinstance(event, ReplyEvent) or not event.calls or event.calls[-1].stop not in tuple(IncompleteReplyReason):
         return None
-    return CutReason(event.calls[-1].stop)
+    return IncompleteReplyReason(event.calls[-1].stop)
 
 
 def completed_rounds(rounds: tuple[StoredRound, ...]) -> tuple[StoredRound, ...]:
@@ -120,7 +127,7 @@ class TurnRecordBatch(NamedTuple):
     they were chosen by cost.
     """
 
-    shared_event: MessageEvent
+    shared_event: QuestionEvent
     parent: str
     message_ids: tuple[str, ...]
     texts: tuple[str, ...]
@@ -256,7 +263,7 @@ def unpack_branch_parts(records: Iterable[TurnRecordPart]) -> list[TurnRecord | 
     return parts
 
 
-def message_ids(records: Iterable[TurnRecordPart]) -> tuple[str, ...]:
+def branch_message_ids(records: Iterable[TurnRecordPart]) -> tuple[str, ...]:
     """Return the ids of a branch's questions and replies, in order."""
     names: list[str] = []
     for part in branch_parts(records):
@@ -294,12 +301,12 @@ def message_ids_and_texts(records: Iterable[TurnRecordPart]) -> tuple[tuple[str,
             texts += part.texts
         else:
             texts += [node.event.text for node in (part.message, part.reply) if node is not None]
-    return message_ids(records), tuple(texts)
+    return branch_message_ids(records), tuple(texts)
 
 
 def artifact_ids(node: MessageNode) -> tuple[str, ...]:
     """Return the ids of the artifacts of a message: tool results, attachments, and notes included in instructions."""
-    question = node.question
+    question = node.question_event
     return () if question is None else tuple(dict.fromkeys(ref.id for ref in question.artifacts()))
 
 
@@ -331,17 +338,17 @@ def round_result_ids(question_id: str, round_index: int, tool_round: StoredRound
     """Return the ids of the results of one round of a question."""
     calls = {call.id: (call.name, call.arguments) for call in tool_round.calls}
     return tool_round.names or tuple(
-        tool_result_id(question_id, position=(round_index, at), call=calls[result.call], output=result.output)
+        tool_result_id(question_id, position=(round_index, at), call=calls[result.call], output_hash=result.output)
         for at, result in enumerate(tool_round.results or ())
     )
 
 
-def derive_message_id(conversation_key: str, event: MessageEvent | ReplyEvent) -> str:
+def derive_message_id(conversation_key: str, event: QuestionEvent | ReplyEvent) -> str:
     """Return the id of a message, derived from its content and its parent."""
     if isinstance(event, ReplyEvent):
-        return message_id(conversation_key, parent=event.parent, role=_REPLY, text=event.text)
+        return compute_message_id(conversation_key, parent=event.parent, role=_REPLY, text=event.text)
     attached = [(ref.id, ref.hash) for ref in (*event.results, *event.attached)]
-    return message_id(conversation_key, parent=event.parent, role=_USER, text=event.text, attached=attached)
+    return compute_message_id(conversation_key, parent=event.parent, role=_USER, text=event.text, attached=attached)
 
 
 def damaged_record_error(item: str, error: Exception) -> StoreCorruptedError:
@@ -365,7 +372,7 @@ def validate_position(node: MessageNode, nodes: Mapping[str, MessageNode]) -> No
 
 def is_same_question_resent(earlier: MessageNode | None, later: MessageNode) -> bool:
     """Return whether a question is the waiting one, sent again with what was found for it meanwhile."""
-    asked, more = None if earlier is None else earlier.question, later.question
+    asked, more = None if earlier is None else earlier.question_event, later.question_event
     if earlier is None or asked is None or more is None or isinstance(more, EditEvent) or earlier.id == later.id:
         return False
     return (earlier.parent, earlier.typed) == (later.parent, later.typed) and set(
@@ -390,7 +397,7 @@ def mark_erased(
     nodes: Mapping[str, MessageNode],
     hashes: frozenset[str],
     *,
-    question_versions: Iterable[MessageEvent | EditEvent],
+    question_versions: Iterable[QuestionEvent | EditEvent],
     open_rounds: Mapping[str, tuple[StoredRound, ...]],
 ) -> dict[str, MessageNode]:
     """Return the messages that refer to erased contents, each with its list of lost contents.
@@ -412,8 +419,8 @@ def mark_erased(
 
 
 def reparent(
-    event: MessageEvent | EditEvent | ReplyEvent, parent: str, overrides: TurnOverrides, *, new_ids: Mapping[str, str]
-) -> MessageEvent | ReplyEvent:
+    event: QuestionEvent | EditEvent | ReplyEvent, parent: str, overrides: TurnOverrides, *, new_ids: Mapping[str, str]
+) -> QuestionEvent | ReplyEvent:
     """Return the event with another parent.
 
     A question keeps the settings ``overrides`` by a deleted question unless it sets its own. ``new_ids`` maps pinned

@@ -16,11 +16,11 @@ from lamella.core.log.turn import (
     MessageAuthor,
     SystemParts,
     Turn,
-    message_id,
+    compute_message_id,
     question_id,
 )
 from lamella.core.messages import Message, ToolRound
-from lamella.core.prompt.attachment_delta import artifacts_shown_in_full, build_question_with_delta, working_set_ids
+from lamella.core.prompt.attachment_delta import build_question_with_delta, changed_ids_shown_in_full, working_set_ids
 from lamella.core.prompt.attachments import (
     collect_attachments,
     detach_from_working_set,
@@ -33,19 +33,19 @@ from lamella.core.prompt.attachments import (
     update_sticky_attachments_outside_library,
 )
 from lamella.core.prompt.cache_history import add_tool_messages, record_request
-from lamella.core.prompt.cutting import refold_from
+from lamella.core.prompt.cutting import fold_after_cut
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.history import HistoryMessage, HistoryTurn, make_history_message
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, make_placed_artifact
 from lamella.core.prompt.layers.model import message_position
-from lamella.core.prompt.layers.tool_rounds import build_round_messages, partition_rounds, stub_result
+from lamella.core.prompt.layers.tool_rounds import build_round_messages, partition_rounds, stub_result_message
 from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments, merge_placed, render_attachments
 from lamella.core.prompt.prefix_change import prefix_change_triggers
 from lamella.core.prompt.prompt import (
     Prompt,
-    attachments_moved_by_fold,
     build_question_message,
     has_system_message,
+    pieces_moved_by_fold,
 )
 from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.rules import apply_rule_changes
@@ -76,7 +76,7 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
     """
     before = add_reply(state, "") if state.waits_for_reply else state
     before = apply_receipts(before, turn.receipts, turn.turn_settings, tokenizer=tokenizer) if turn.receipts else before
-    now, attached, dropped, warnings = _apply_attachments(with_settings(before, turn), turn)
+    now, attached, dropped, warnings = _apply_attachments(with_turn_overrides(before, turn), turn)
     if turn.rules is not None:
         now = apply_rule_changes(now, turn.rules, tokenizer)
     # The planner gets the state before the turn's changes: it compares the two to find out what must fold.
@@ -85,7 +85,7 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
         # In other layouts the request contains nearly everything that is known.
         now = replace(now, index=get_index(now))
     if layout_plan.keep_messages is not None:
-        folds = refold_from if layout_plan.priced else fold
+        folds = fold_after_cut if layout_plan.priced else fold
         now = folds(
             now, turn.turn_settings, tokenizer, layout_plan=layout_plan, attached=attached, summary=turn.history_summary
         )
@@ -93,7 +93,7 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
         unsupported_image_warnings(attached, now.model, placed=now.placed, tokenizer=tokenizer) if attached else ()
     )
     first = int(has_system_message(now.system, now.system_library))
-    asked_at = first + now.history.length
+    asked_at = first + now.history.shown_message_count
     asked = question_id(now.conversation, now.head, turn)
     user = make_history_message(asked, _USER, turn.text, position=message_position(asked_at), tokenizer=tokenizer)
     question, shown, opened = _build_question(
@@ -112,8 +112,8 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
         system_library=now.system_library,
         placed=now.placed,
         history=now.history,
-        user=user,
-        question=question,
+        question=user,
+        question_message=question,
         first_message=first,
         question_index=asked_at,
         attached=attached,
@@ -138,7 +138,7 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
         kept_messages=None,
         cleared_from=None,
     )
-    opened = add_rounds(opened, turn.rounds) if turn.rounds else opened
+    opened = replace_rounds(opened, turn.rounds) if turn.rounds else opened
     return opened if turn.reply is None else add_reply(opened, turn.reply, reply_id=turn.reply_id)
 
 
@@ -194,7 +194,7 @@ def _build_question(
         return typed, NO_ATTACHMENTS, now
     position = message_position(question_index)
     shown = render_attachments((*attached, *missing), placed=now.placed, position=position, tokenizer=tokenizer)
-    moved = attachments_moved_by_fold(now.library, now.placed, position) if layout_plan.keep_messages else ()
+    moved = pieces_moved_by_fold(now.library, now.placed, position) if layout_plan.keep_messages else ()
     question = build_question_message(shown, typed, count=tokenizer.count, moved=moved)
     return (
         question,
@@ -242,7 +242,7 @@ def _build_question_by_cost(
         known_ids=now.library,
         ages=ages,
     )
-    whole = artifacts_shown_in_full(layout_plan) & {artifact.id for artifact in attached}
+    whole = changed_ids_shown_in_full(layout_plan) & {artifact.id for artifact in attached}
     return (
         question,
         shown,
@@ -311,14 +311,14 @@ def _unplaced_attachments(state: PromptState, turn: Turn, attached: Sequence[Art
     return tuple(artifact for name, artifact in state.unlisted_attachments.items() if name not in placed_names)
 
 
-def add_rounds(state: PromptState, rounds: Sequence[ToolRound]) -> PromptState:
+def replace_rounds(state: PromptState, rounds: Sequence[ToolRound]) -> PromptState:
     """Return the state whose waiting turn has exactly these tool rounds; earlier ones are replaced."""
     prompt, stubbed = pending_prompt(state), state.history.stubbed_ids
     messages = build_round_messages(
-        prompt.user.id, rounds, prompt.tokenizer, max_output_chars=prompt.turn_settings.tool_output
+        prompt.question.id, rounds, prompt.tokenizer, max_output_chars=prompt.turn_settings.tool_output
     )
     if stubbed:
-        messages = tuple(stub_result(one, prompt.tokenizer) if one.id in stubbed else one for one in messages)
+        messages = tuple(stub_result_message(one, prompt.tokenizer) if one.id in stubbed else one for one in messages)
     sent, unsent = partition_rounds(messages, stubbed, prompt.tokenizer) if stubbed else (messages, ())
     return replace(state, last_prompt=replace(prompt, rounds=sent, removed_rounds=unsent))
 
@@ -329,11 +329,13 @@ def add_reply(state: PromptState, reply: str, *, reply_id: str | None = None) ->
     rounds, shown = prompt.rounds, prompt.rendered_attachments
     at = prompt.question_index + len(rounds) + 1
     turn = HistoryTurn(
-        question=prompt.user,
-        question_message=prompt.question,
+        question=prompt.question,
+        question_message=prompt.question_message,
         tool_results=placed_tool_results(shown),
         rounds=rounds,
-        reply=_make_reply_message(state, prompt.user.id, reply, reply_id=reply_id, at=at, tokenizer=prompt.tokenizer),
+        reply=_make_reply_message(
+            state, prompt.question.id, reply, reply_id=reply_id, at=at, tokenizer=prompt.tokenizer
+        ),
         has_attachments=bool(prompt.attached),
         turn_index=state.turn_count,
         picture_lines=prompt.picture_lines,
@@ -360,7 +362,7 @@ def add_reply(state: PromptState, reply: str, *, reply_id: str | None = None) ->
 def _make_reply_message(
     state: PromptState, question_id: str, text: str, *, reply_id: str | None, at: int, tokenizer: Tokenizer
 ) -> HistoryMessage:
-    reply_id = reply_id or message_id(state.conversation, parent=question_id, role=_REPLY, text=text)
+    reply_id = reply_id or compute_message_id(state.conversation, parent=question_id, role=_REPLY, text=text)
     return make_history_message(reply_id, _REPLY, text, position=message_position(at), tokenizer=tokenizer)
 
 
@@ -371,7 +373,7 @@ def pending_prompt(state: PromptState) -> Prompt:
     return state.last_prompt
 
 
-def with_settings(state: PromptState, turn: Turn) -> PromptState:
+def with_turn_overrides(state: PromptState, turn: Turn) -> PromptState:
     """Return the state with the system prompt, tools, model and pins that the turn sets."""
     if turn.system is None and turn.tools is None and turn.model in (None, state.model) and turn.pinned is None:
         # Nearly every turn: no copy.

@@ -7,7 +7,7 @@ from lamella.core.budget import Tokenizer
 from lamella.core.log.turn import ArtifactForm, LayoutPlan, TurnSettings
 from lamella.core.messages import Message
 from lamella.core.prompt.attachments import is_in_working_set
-from lamella.core.prompt.cutting import attachments_moved_by_cut
+from lamella.core.prompt.cutting import pieces_moved_by_cut
 from lamella.core.prompt.layers.library import LibraryEntry
 from lamella.core.prompt.layers.turn import RenderedAttachments, is_shown_in_full, render_attachment_delta
 from lamella.core.prompt.prompt import build_question_message
@@ -47,11 +47,11 @@ def build_question_with_delta(
     """
     index = get_index(state)
     moved = (
-        attachments_moved_by_cut(index.active_library, index.active_placed, position)
+        pieces_moved_by_cut(index.active_library, index.active_placed, position)
         if layout_plan.keep_messages is not None
         else []
     )
-    shown = render_working_set_change(
+    shown = render_attachments_and_changes(
         state, attached, layout_plan=layout_plan, position=position, working_set=working_set, tokenizer=tokenizer
     )
     if not layout_plan.order:
@@ -71,7 +71,7 @@ def _order_pieces(pieces: Sequence[str], artifact_by_piece: Mapping[str, str], o
     return (*sorted(first, key=lambda piece: ranks[artifact_by_piece[piece]]), *rest)
 
 
-def render_working_set_change(
+def render_attachments_and_changes(
     state: PromptState,
     attached: Sequence[Artifact],
     *,
@@ -87,14 +87,14 @@ def render_working_set_change(
         placed=state.placed,
         position=position,
         tokenizer=tokenizer,
-        state_line=_render_working_set_lines(
+        working_set_line=_render_working_set_lines(
             state, working_set, new, is_cut=layout_plan.keep_messages is not None, position=position
         ),
-        show_in_full=artifacts_shown_in_full(layout_plan),
+        show_in_full=changed_ids_shown_in_full(layout_plan),
     )
 
 
-def artifacts_shown_in_full(layout_plan: LayoutPlan) -> Set[str]:
+def changed_ids_shown_in_full(layout_plan: LayoutPlan) -> Set[str]:
     """Return the ids of changed artifacts that the plan shows in full although a diff would be short."""
     return {name for name, form in layout_plan.forms.items() if form is ArtifactForm.FULL}
 

@@ -7,7 +7,7 @@ from lamella.core.artifacts.model import FOUND_BY_SEARCH, NAMED_ONLY, Artifact, 
 from lamella.core.budget import Tokenizer
 from lamella.core.log.turn import ArtifactForm, AttachmentMode, ImageNoteMode, Turn, TurnSettings
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, image_note_form
-from lamella.core.prompt.layers.turn import rejected_images
+from lamella.core.prompt.layers.turn import image_rejection_reasons
 from lamella.core.values import replace
 from lamella.errors import ArtifactError
 
@@ -277,7 +277,7 @@ def unsupported_image_warnings(
         return ()
     if not tokenizer.supports_images:
         return tuple(f"{subject} does not see pictures: {one.title} is sent as a line of words." for one in pictures)
-    refused = rejected_images(pictures, placed=placed, tokenizer=tokenizer)
+    refused = image_rejection_reasons(pictures, placed=placed, tokenizer=tokenizer)
     return tuple(
         f"{one.title} is sent as a line of words to {subject}: {refused[one.id]}."
         for one in pictures

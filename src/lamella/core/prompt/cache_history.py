@@ -66,7 +66,7 @@ class CacheHistory(NamedTuple):
 NO_CACHE_HISTORY = CacheHistory()
 
 
-def record_expiry(cache_history: CacheHistory, expiry: CacheExpiry) -> CacheHistory:
+def record_pause(cache_history: CacheHistory, expiry: CacheExpiry) -> CacheHistory:
     """Return the cache history with the effect of one more pause counted."""
     return cache_history._replace(
         requests=cache_history.requests + (expiry is not CacheExpiry.UNKNOWN),
@@ -106,7 +106,7 @@ def record_request(
     stays = frozenset(now)
     entries_by_position = {one.position: one for one in cache_history.entries if keep is None or one.position < keep}
     entries_by_position.update({one.position: one for one in _cache_entries(layout_plan, question_index)})
-    return record_expiry(cache_history, layout_plan.expiry)._replace(
+    return record_pause(cache_history, layout_plan.expiry)._replace(
         entries=tuple(sorted(entries_by_position.values(), key=_position_of)[-_MAX_CACHE_ENTRIES:]),
         at=layout_plan.at or cache_history.at,
         stable_message=cache_history.stable_message if keep is None else question_index - 1 if question_index else None,

@@ -28,7 +28,7 @@ from lamella.core.log.events.artifact import (
 )
 from lamella.core.log.turn import ArtifactForm, TurnSettings
 from lamella.core.messages import Message, Role, TextsById
-from lamella.core.messages import load_texts as load_message_texts
+from lamella.core.messages import resolve_lazy_texts as load_message_texts
 from lamella.core.prompt.layers.digest import digest_messages, with_texts, without_texts
 from lamella.core.prompt.layers.history import HistoryTurn, SharedSequence, make_plain_turns
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, make_placed_artifact
@@ -59,7 +59,7 @@ class CheckpointTables:
         self._artifact_numbers: dict[StoredArtifact, int] = {}
         self._piece_numbers: dict[str, int] = {}
 
-    def artifact_number(self, artifact: Artifact) -> int:
+    def add_artifact(self, artifact: Artifact) -> int:
         """Return the number of an artifact.
 
         Raises ``ValueError`` if decoding would not give an equal artifact.
@@ -75,7 +75,7 @@ class CheckpointTables:
             self.artifacts.append(artifact)
         return number
 
-    def piece_number(self, piece: str) -> int:
+    def add_piece(self, piece: str) -> int:
         """Return the number of a piece of text."""
         return self._piece_numbers[piece] if piece in self._piece_numbers else self._add_piece(piece, piece)
 
@@ -87,7 +87,7 @@ class CheckpointTables:
 
     def encode_placed(self, placed: PlacedArtifact) -> EncodedPlacement:
         """Encode a placed artifact."""
-        artifact = self.artifact_number(placed.artifact)
+        artifact = self.add_artifact(placed.artifact)
         for piece in placed.pieces:
             if piece not in self._piece_numbers:
                 self._add_piece(piece, self._encode_block(piece, artifact) if _is_block(piece, placed) else piece)
@@ -106,7 +106,7 @@ class CheckpointTables:
     def encode_entry(self, entry: LibraryEntry) -> EncodedEntry:
         """Encode a library entry."""
         return (
-            self.artifact_number(entry.artifact),
+            self.add_artifact(entry.artifact),
             entry.last_attached_turn,
             entry.form,
             entry.stays_attached,
@@ -282,10 +282,7 @@ def _parse_position(position: str | None) -> int:
 def _encode_question(turn: HistoryTurn, tables: CheckpointTables) -> EncodedQuestion:
     typed, sent = turn.question.segment.text, turn.question_message
     pieces = tuple(
-        [
-            _TYPED_TEXT_NUMBER if piece is typed or piece == typed else tables.piece_number(piece)
-            for piece in sent.pieces
-        ]
+        [_TYPED_TEXT_NUMBER if piece is typed or piece == typed else tables.add_piece(piece) for piece in sent.pieces]
     )
     return pieces, sent.tokens, sent.piece_token_counts
 

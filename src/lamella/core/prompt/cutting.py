@@ -18,7 +18,7 @@ from lamella.core.prompt.folding import (
     has_only_inline_stubs,
     hide_old_turns,
     place_inlined_note,
-    recount_state,
+    recount_and_clear_placed,
     with_inline_stubs,
     with_tool_results_only,
 )
@@ -43,7 +43,7 @@ from lamella.core.prompt.state import PromptState, get_index
 from lamella.core.values import replace
 
 
-def refold_from(
+def fold_after_cut(
     state: PromptState,
     turn_settings: TurnSettings,
     tokenizer: Tokenizer,
@@ -59,9 +59,9 @@ def refold_from(
     """
     keep = layout_plan.keep_messages or 0
     if state.tokenizer_name != tokenizer.name:
-        state = recount_state(state, tokenizer)
+        state = recount_and_clear_placed(state, tokenizer)
     first = int(has_system_message(state.system, {}))
-    at, end = first_removed_turn(state.history, keep, first_message=first)
+    at, end = first_turn_after_cut(state.history, keep, first_message=first)
     within = layout_plan.within if at < len(state.history.turns) else 0
     history = _strip_attachments_after(state.history, at, tokenizer, keep_pieces=within)
     # The cut may be inside a message: then the first pieces of the first message after it stay, too.
@@ -91,7 +91,7 @@ def refold_from(
             and _differs_from_inlined(entry, placed[name], turn_settings, turn_number=state.turn_count)
         )
     }
-    position = message_position(first + now.history.length)
+    position = message_position(first + now.history.shown_message_count)
     # Lists of handles in messages that stay use part of the token limit for all such lists.
     above = sum([one.tokens for one in placed.values() if one.is_listed])
     placed |= _place_removed(
@@ -112,9 +112,9 @@ def refold_from(
     return replace(now, placed=folded.placed, index=folded)
 
 
-def first_removed_turn(history: ConversationHistory, keep_messages: int, *, first_message: int) -> tuple[int, int]:
+def first_turn_after_cut(history: ConversationHistory, keep_messages: int, *, first_message: int) -> tuple[int, int]:
     """Return the index of the first turn after the kept messages, and the index of its first message."""
-    at, end = len(history.turns), first_message + history.length
+    at, end = len(history.turns), first_message + history.shown_message_count
     # Search from the end: nearly always everything but the newest turn is kept.
     while at > history.hidden_turns and (begins := end - 2 - len(history.turns[at - 1].rounds)) >= keep_messages:
         at, end = at - 1, begins
@@ -148,7 +148,7 @@ def _strip_attachments_after(
 def _strip_attachments(turn: HistoryTurn, tokenizer: Tokenizer) -> HistoryTurn:
     if has_no_attachments(turn):
         return turn
-    stubs = [inline_stub(placed_result, tokenizer) for placed_result in (*turn.tool_results, *turn.picture_lines)]
+    stubs = [to_call_line(placed_result, tokenizer) for placed_result in (*turn.tool_results, *turn.picture_lines)]
     return with_inline_stubs(turn, stubs, tokenizer) if stubs else with_tool_results_only(turn, (), tokenizer)
 
 
@@ -170,7 +170,7 @@ def has_no_attachments(turn: HistoryTurn) -> bool:
     return has_only_inline_stubs(turn)
 
 
-def inline_stub(placed_result: PlacedArtifact, tokenizer: Tokenizer) -> PlacedArtifact:
+def to_call_line(placed_result: PlacedArtifact, tokenizer: Tokenizer) -> PlacedArtifact:
     """Return a tool result reduced to one line with the call that gets it again."""
     if placed_result.form is ArtifactForm.HANDLE:
         return placed_result
@@ -311,7 +311,7 @@ def _make_unplaced_artifact(artifact: Artifact) -> PlacedArtifact:
     return make_placed_artifact(artifact, form=ArtifactForm.HANDLE, position=None, pieces=(), tokens=0)
 
 
-def attachments_moved_by_cut(
+def pieces_moved_by_cut(
     library: Mapping[str, LibraryEntry], placed: Mapping[str, PlacedArtifact], position: str
 ) -> list[str]:
     """List the pieces that a cut moved into the question: artifacts as first seen, then the handle list."""

@@ -69,7 +69,7 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def message_id(self) -> str:
-        return self.prompt.user.segment.id
+        return self.prompt.question.segment.id
 
     @property
     def epoch(self) -> int:
@@ -125,9 +125,9 @@ def make_envelope(prompt: Prompt, budget: TokenBudget) -> Envelope:
         ),
         _build_turn_layer(prompt, tokens.by_layer[LayerId.L3]),
         build_history_layer(prompt.history_segments),
-        build_user_layer(prompt.user),
+        build_user_layer(prompt.question),
     )
-    prefix_hash, whole = hash_prefix(messages), hash_layers(layers)
+    prefix_hash, whole = hash_system_message(messages), hash_layers(layers)
     return Envelope(
         prompt=prompt,
         layers=layers,
@@ -158,17 +158,17 @@ def count_tokens(prompt: Prompt, budget: TokenBudget) -> PromptTokenCounts:
         LayerId.L2.value: sum([placed.segment.tokens for placed in prompt.shown_library]),
         LayerId.L3.value: turn + sum([message.segment.tokens for message in prompt.rounds]),
         LayerId.L4.value: sum([segment.tokens for segment in prompt.history_segments]),
-        LayerId.L5.value: prompt.user.segment.tokens,
+        LayerId.L5.value: prompt.question.segment.tokens,
         "tools": count_tools_tokens(prompt.tools, count) if prompt.tools else 0,
     }
-    for position in prompt.checked_messages.dropped:
+    for position in prompt.checked_messages.reasoning_dropped_at:
         layer = LayerId.L3 if position > prompt.question_index else LayerId.L4
         by_layer[layer] -= prompt.rendered_messages[position].tokens - prompt.messages[position].tokens
     by_layer["overhead"] = max(0, prompt.total - sum(by_layer.values()))
     return PromptTokenCounts(total=prompt.total, by_layer=by_layer, limit=budget.limit, window=budget.window)
 
 
-def hash_prefix(messages: Sequence[Message]) -> str:
+def hash_system_message(messages: Sequence[Message]) -> str:
     """Return the hash of the system message, or the hash of no text if there is none."""
     return hash_pieces(messages[0].pieces if messages and messages[0].role is Role.SYSTEM else ())
 

@@ -26,16 +26,16 @@ from lamella.core.prompt.layers.history import (
 from lamella.core.prompt.layers.library import (
     PlacedArtifact,
     carried_form,
-    fold_library_layer,
     make_placed_artifact,
     place_in_library,
+    place_library,
 )
 from lamella.core.prompt.layers.model import SYSTEM_POSITION, SegmentKind, message_position
 from lamella.core.prompt.layers.tool_rounds import count_tool_call_tokens, make_call_lines
 from lamella.core.prompt.prompt import has_system_message, render_user_message
-from lamella.core.prompt.rules import render_hidden_rules
+from lamella.core.prompt.rules import with_hidden_rules
 from lamella.core.prompt.state import PromptState
-from lamella.core.text.exact_terms import render_exact_tokens
+from lamella.core.text.exact_terms import render_exact_strings
 from lamella.core.text.rule_detection import build_conversation_outline
 from lamella.core.values import replace
 
@@ -108,7 +108,7 @@ def _fold_after_kept(
         piece for turn in history.turns[history.hidden_turns : cut] for piece in turn.question_message.pieces
     }
     placed = {name: one for name, one in state.placed.items() if _is_placed_before(one, end)}
-    position = message_position(first + history.length)
+    position = message_position(first + history.shown_message_count)
     for name, entry in state.library.items():
         if name not in placed:
             form = forms.get(name) or carried_form(entry, turn_settings)
@@ -158,7 +158,7 @@ def fold_library(
 ) -> PromptState:
     """Start a new epoch: render all known artifacts into the system message, and none into messages."""
     if state.tokenizer_name != tokenizer.name:
-        state = recount_state(state, tokenizer)
+        state = recount_and_clear_placed(state, tokenizer)
     inlined: dict[str, Artifact] = {artifact.id: artifact for artifact in state.system.inlined}
     before = state.turn_settings
     is_unchanged = (
@@ -171,9 +171,9 @@ def fold_library(
         # identity because comparing its texts would cost more than the fold.
         placed_library = state.system_library
     else:
-        placed_library = fold_library_layer(
+        placed_library = place_library(
             state.library,
-            placed_library=state.system_library if is_unchanged else {},
+            system_library=state.system_library if is_unchanged else {},
             placed=state.placed,
             forms=forms,
             turn_settings=turn_settings,
@@ -274,7 +274,7 @@ def hide_old_turns(
     hidden = _hide_older_turns(state, turn_settings, tokenizer, summary=summary)
     if not turn_settings.hidden_rules:
         return replace(hidden, history=replace(hidden.history, rules=None)) if hidden.history.rules else hidden
-    return render_hidden_rules(hidden, tokenizer, cues=turn_settings.cues)
+    return with_hidden_rules(hidden, tokenizer, cues=turn_settings.cues)
 
 
 _get_turn_index = attrgetter("turn_index")
@@ -320,13 +320,13 @@ def _make_outline_placeholder(hidden: Sequence[HistoryTurn], tokenizer: Tokenize
     texts = [message.original for turn in newest for message in turn.messages]
     # This block is rebuilt whenever a conversation is opened. ``legacy`` keeps the older detection rules, so that the
     # result equals the bytes that were sent.
-    exact = render_exact_tokens(texts, max_tokens=_MAX_EXACT_LIST_TOKENS, count=count, legacy=True)
+    exact = render_exact_strings(texts, max_tokens=_MAX_EXACT_LIST_TOKENS, count=count, legacy=True)
     content = "\n".join(part for part in (summary, outline) if part)
     block = render_placeholder(SegmentKind.SUMMARY, content, covers=f"the {len(hidden):,} turns before", exact=exact)
     return make_placeholder(SegmentKind.SUMMARY, block, count=count)
 
 
-def recount_state(state: PromptState, tokenizer: Tokenizer) -> PromptState:
+def recount_and_clear_placed(state: PromptState, tokenizer: Tokenizer) -> PromptState:
     """Count the whole state again with another tokenizer.
 
     All placed artifacts are cleared, so the fold that follows renders and counts them again.

@@ -12,9 +12,9 @@ from lamella.core.artifacts.kinds import KINDS, LibraryPromotion
 from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.log.turn import ArtifactForm
 from lamella.core.messages import Message, Role
-from lamella.core.prompt.envelope import Envelope, hash_layers, hash_prefix
+from lamella.core.prompt.envelope import Envelope, hash_layers, hash_system_message
 from lamella.core.prompt.layers.digest import digest_messages
-from lamella.core.prompt.layers.library import is_readable
+from lamella.core.prompt.layers.library import shows_carried_form
 from lamella.core.prompt.layers.model import (
     LAYER_ORDER,
     Layer,
@@ -94,7 +94,7 @@ def _check_hashes(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
                 and segment.content != hash_text(segment.text)
             ):
                 yield f"the hash of {segment.id} is not that of its text"
-    if not prefix_sealed and envelope.prefix_hash != hash_prefix(envelope.messages):
+    if not prefix_sealed and envelope.prefix_hash != hash_system_message(envelope.messages):
         yield "the prefix hash is not that of the system message"
     if not whole_sealed and envelope.hash != hash_layers(envelope.layers):
         yield "the envelope's hash is not that of its layers"
@@ -218,8 +218,8 @@ def _lost_segments(before: Prompt, now: Envelope) -> Iterable[str]:
 
 def _missing_pinned_messages(before: Prompt, now: Prompt) -> Iterable[str]:
     """Report pinned messages that left the history; messages that the history mode hides are still part of it."""
-    stays = {now.user.id, *_message_ids(now)}
-    for name in (before.user.id, *_message_ids(before)):
+    stays = {now.question.id, *_message_ids(now)}
+    for name in (before.question.id, *_message_ids(before)):
         if name in now.pinned and name not in stays:
             yield f"{name} is pinned and is gone"
 
@@ -335,7 +335,9 @@ def _check_working_set(envelope: Envelope, _before: Prompt | None) -> Iterable[s
         return
     shown = {segment.id for segment in prompt.rendered_attachments[0]}
     for name in prompt.working_set:
-        if name not in shown and not is_readable(prompt.library[name], prompt.placed[name], prompt.turn_settings):
+        if name not in shown and not shows_carried_form(
+            prompt.library[name], prompt.placed[name], prompt.turn_settings
+        ):
             yield f"{name} is attached and cannot be read in its current text"
 
 

@@ -1,7 +1,7 @@
 """The pieces of a prompt in the order in which they are sent, with their position in tokens.
 
 The layers of an envelope are logical: their segments are in several messages, and message overhead and tool
-definitions are in none of them. ``PromptPieces`` goes through the request instead, so its pieces add up to the total,
+definitions are in none of them. ``PromptPieceLister`` goes through the request instead, so its pieces add up to the total,
 and a piece is before or after the first byte that differs from the previous request.
 """
 
@@ -53,7 +53,7 @@ class PromptPiece(Struct, frozen=True, kw_only=True, gc=False):
     form: ArtifactForm
     place: str
     is_same: bool
-    messages: int = 0
+    message_count: int = 0
     shortened: int = 0
 
 
@@ -71,7 +71,7 @@ _LIST_FRAME = _Owner(LayerId.L2, OVERHEAD_KIND, OVERHEAD_KIND, ArtifactForm.HAND
 _TURN_OVERHEAD = _Owner(LayerId.L3, OVERHEAD_KIND, OVERHEAD_KIND, ArtifactForm.FULL)
 
 
-class PromptPieces:
+class PromptPieceLister:
     """Lists the pieces of prompts; faster for many prompts of one conversation, which share most of their messages.
 
     With ``folds_talk``, neighbouring earlier messages are one piece, a band of talk, with their message overhead.
@@ -101,7 +101,7 @@ class PromptPieces:
         # The headings and the state line of this turn count as L3; those of earlier turns are overhead.
         own = {**dict.fromkeys(pieces, _TURN_OVERHEAD), **owners}
         own |= {segment.text: _owner(LayerId.L3, segment) for segment in segments if segment.text}
-        own |= dict.fromkeys(prompt.user.message.pieces, _owner(LayerId.L5, prompt.user.segment))
+        own |= dict.fromkeys(prompt.question.message.pieces, _owner(LayerId.L5, prompt.question.segment))
         self._add_message(lines, prompt, messages[at], at, own, LayerId.L3)
         for index, message in enumerate(prompt.rounds, start=at + 1):
             lines.add_round(LayerId.L3, message, message_position(index))
@@ -279,7 +279,7 @@ class _PieceList:
             form=owner.form,
             place=self._position,
             is_same=same >= tokens,
-            messages=messages,
+            message_count=messages,
             shortened=shortened,
         )
         if 0 < same < tokens:
@@ -302,7 +302,7 @@ def _list_owners(prompt: Prompt) -> dict[str, _Owner]:
         owners.update(_iter_placed_texts(layer, placed))
     for one in prompt.preamble.segments(SYSTEM_POSITION):
         owners[one.text] = _owner(LayerId.L4, one)
-    for block in prompt.digest:
+    for block in prompt.shown_digest:
         owners[block.text] = _Owner(LayerId.L4, block.messages[0].id, SegmentKind.USER.value, ArtifactForm.FULL)
     return owners
 

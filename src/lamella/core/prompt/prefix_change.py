@@ -85,7 +85,7 @@ def prefix_change_triggers(state: PromptState, turn: Turn) -> frozenset[PrefixCh
     return frozenset([trigger for trigger, did in done.items() if did])
 
 
-def is_triggered(before: Prompt | None, now: Prompt, change: PrefixChange) -> bool:
+def is_change_explained(before: Prompt | None, now: Prompt, change: PrefixChange) -> bool:
     """Return whether a recorded action of this turn, or an attachment of the last one, explains the change.
 
     The answer never uses the changed bytes themselves, since those are what has to be explained.

@@ -109,8 +109,8 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     system_library: Mapping[str, PlacedArtifact]
     placed: Mapping[str, PlacedArtifact]
     history: ConversationHistory
-    user: HistoryMessage
-    question: Message
+    question: HistoryMessage
+    question_message: Message
     first_message: int
     question_index: int
     warnings: tuple[str, ...]
@@ -148,7 +148,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def message_id(self) -> str:
-        return self.user.segment.id
+        return self.question.segment.id
 
     @cached_property
     def system_layer(self) -> Layer:
@@ -175,11 +175,11 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         count = self.tokenizer.count
         head = render_system_message(self.system_layer, tuple(self.system_library.values()), count=count)
         first = 1 if head else 0
-        messages = [*((head,) if head else ()), *history_messages(self.history.shown), self.question]
+        messages = [*((head,) if head else ()), *history_messages(self.history.shown), self.question_message]
         messages += [message.message for message in self.rounds]
         if self.preamble != EMPTY_PREAMBLE:
             opening = [placeholder.text for placeholder in self.preamble.placeholders]
-            opening[1:1] = digest_pieces(self.digest)
+            opening[1:1] = digest_pieces(self.shown_digest)
             messages[first] = prepend_blocks(messages[first], opening, count=count)
         return tuple(messages)
 
@@ -193,14 +193,14 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
             blocks = (history.placeholder,) if history.placeholder else ()
             preamble = preamble if history.rules is None else with_rules_block(preamble, history.rules)
             preamble = extend_preamble(preamble, left_out=left_out, blocks=blocks, count=self.tokenizer.count)
-        if not self.digest:
+        if not self.shown_digest:
             return preamble
         # The head line of the digest says what the notice would say.
         head = make_placeholder(SegmentKind.LEFT_OUT, DIGEST_HEAD, count=self.tokenizer.count)
         return replace(preamble, notice=head)
 
     @cached_property
-    def digest(self) -> HistoryDigest:
+    def shown_digest(self) -> HistoryDigest:
         """The shown part of the digest: all of it, unless the history mode hides old turns."""
         history = self.history
         if not history.first_shown_turn or not history.digest:
@@ -290,7 +290,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     def history_segments(self) -> tuple[Segment, ...]:
         """L4: placeholders for removed messages, earlier messages, and tool results of earlier turns."""
         return list_history_segments(
-            self.history, first_message=self.first_message, preamble=self.preamble, digest=self.digest
+            self.history, first_message=self.first_message, preamble=self.preamble, digest=self.shown_digest
         )
 
     def segments(self, layer_id: LayerId) -> Sequence[Segment]:
@@ -305,7 +305,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
             case LayerId.L4:
                 return self.history_segments
             case LayerId.L5:
-                return (self.user.segment,)
+                return (self.question.segment,)
 
 
 def _iter_shown_blocks(digest: HistoryDigest, first_shown_turn: int) -> Iterator[DigestBlock]:
@@ -324,14 +324,14 @@ def has_system_message(system: SystemParts, placed_library: Mapping[str, PlacedA
 
 
 def render_system_message(
-    system: Layer, placed_library: Sequence[PlacedArtifact], *, count: TokenCounter
+    system: Layer, system_library: Sequence[PlacedArtifact], *, count: TokenCounter
 ) -> Message | None:
     """Render the system message, or return None if there is nothing to put into it."""
-    shelved = [piece for placed in placed_library for piece in placed.pieces]
+    shelved = [piece for placed in system_library for piece in placed.pieces]
     head = ["\n\n".join((*system.pieces, LIBRARY_HEADING))] if shelved else list(system.pieces)
     if not head:
         return None
-    weights = (count(head[0]), *[placed.segment.tokens for placed in placed_library])
+    weights = (count(head[0]), *[placed.segment.tokens for placed in system_library])
     return Message(role=Role.SYSTEM, pieces=(*head, *shelved), tokens=sum(weights), piece_token_counts=weights)
 
 
@@ -348,7 +348,7 @@ def build_question_message(
     return render_user_message(pieces, typed.pieces, images, count=count) if pieces or images else typed
 
 
-def attachments_moved_by_fold(library: Iterable[str], placed: Mapping[str, PlacedArtifact], position: str) -> list[str]:
+def pieces_moved_by_fold(library: Iterable[str], placed: Mapping[str, PlacedArtifact], position: str) -> list[str]:
     """List the library texts that a fold moved from earlier messages into the question at ``position``."""
     return [one.pieces[-1] for one in (placed[name] for name in library) if one.pieces and one.place == position]
 

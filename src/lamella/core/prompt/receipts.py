@@ -38,7 +38,7 @@ from lamella.core.prompt.layers.history import (
 )
 from lamella.core.prompt.layers.library import can_be_listed, place_handle_list, place_in_library
 from lamella.core.prompt.layers.model import SegmentKind, TokenCounter, message_position
-from lamella.core.prompt.layers.tool_rounds import TOOL_KIND, stub_result
+from lamella.core.prompt.layers.tool_rounds import TOOL_KIND, stub_result_message
 from lamella.core.prompt.prompt import has_system_message
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.rule_detection import outline_reply, stub_reply
@@ -66,14 +66,14 @@ def apply_receipt(
     if receipt.clears_in_place:
         return clear_results(state, receipt.steps[0].removed, tokenizer, tokens_after=receipt.tokens_after)
     now = (
-        state_before_range(state, receipt.since_message)
+        with_prefix_kept(state, receipt.since_message)
         if receipt.since_message
         else fold_for_receipt(state, turn_settings, tokenizer)
     )
     for step in receipt.steps:
         now = apply_step(now, step, tokenizer, chain_version=receipt.chain_version)
     # With ``since`` nothing folded and no question was removed, so all positions are still right.
-    now = now if receipt.since_message else recompute_positions(now, turn_settings, tokenizer)
+    now = now if receipt.since_message else recompute_tool_result_positions(now, turn_settings, tokenizer)
     return replace(
         now,
         last_compacted_total=receipt.tokens_after,
@@ -90,7 +90,7 @@ def clear_results(
     A new epoch begins at the first of them. If another compaction since the last request folds anyway, it decides what
     stays.
     """
-    first = find_message_index(state, result_ids)
+    first = first_result_message_index(state, result_ids)
     folds = state.cleared_from is None and (state.compaction_step is not None or state.kept_messages is not None)
     entries = tuple([one for one in state.cache_history.entries if one.position < first])
     cleared = _stub_tool_results(state, frozenset(result_ids), tokenizer)
@@ -104,7 +104,7 @@ def clear_results(
     )
 
 
-def find_message_index(state: PromptState, result_ids: Collection[str]) -> int:
+def first_result_message_index(state: PromptState, result_ids: Collection[str]) -> int:
     """Return the index of the first message with one of these tool results.
 
     If no earlier turn has any, they belong to the turn that is asked next, and its question stays as it is.
@@ -149,7 +149,7 @@ def fold_for_receipt(state: PromptState, turn_settings: TurnSettings, tokenizer:
     return hide_old_turns(replace(folded, epoch=state.epoch + 1 + begun), turn_settings, tokenizer)
 
 
-def state_before_range(state: PromptState, since_message: str) -> PromptState:
+def with_prefix_kept(state: PromptState, since_message: str) -> PromptState:
     """Return the state that a compaction from message ``since_message`` on starts from.
 
     No part is folded, and the messages before ``since_message`` stay as sent.
@@ -202,7 +202,9 @@ def apply_step(
     )
 
 
-def recompute_positions(state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer) -> PromptState:
+def recompute_tool_result_positions(
+    state: PromptState, turn_settings: TurnSettings, tokenizer: Tokenizer
+) -> PromptState:
     """Recompute the positions of tool results after messages were removed or hidden.
 
     Tool results whose messages were removed or are hidden are no longer placed, so later turns cannot refer to them.
@@ -338,7 +340,7 @@ def _stub_results_in_turn(turn: HistoryTurn, result_ids: Collection[str], tokeni
         turn = with_tool_results_only(turn, tools, tokenizer)
     if any(message.id in result_ids for message in turn.rounds):
         rounds = (
-            stub_result(message, tokenizer) if _is_full_result_among(message, result_ids) else message
+            stub_result_message(message, tokenizer) if _is_full_result_among(message, result_ids) else message
             for message in turn.rounds
         )
         turn = replace(turn, rounds=tuple(rounds))

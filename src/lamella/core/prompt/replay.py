@@ -21,11 +21,15 @@ from lamella.core.log.turn import (
     Turn,
     TurnBatch,
     TurnSettings,
-    message_id,
+    compute_message_id,
     question_id,
 )
 from lamella.core.prompt.advance import LayoutPlanner, advance, placed_tool_results, record_turn_attachments
-from lamella.core.prompt.attachment_delta import artifacts_shown_in_full, render_working_set_change, working_set_ids
+from lamella.core.prompt.attachment_delta import (
+    changed_ids_shown_in_full,
+    render_attachments_and_changes,
+    working_set_ids,
+)
 from lamella.core.prompt.attachments import collect_attachments, is_in_working_set, update_library
 from lamella.core.prompt.cache_history import CacheHistoryBuilder
 from lamella.core.prompt.folding import fold_library
@@ -211,7 +215,7 @@ class _AppendOnlyReplay:
         # Rendered attachments by turn number within this replay, and whether the turn itself attached them.
         self._shown: dict[int, tuple[RenderedAttachments, bool]] = {}
         self._number = state.turn_count
-        self._at = int(has_system_message(state.system, state.system_library)) + state.history.length
+        self._at = int(has_system_message(state.system, state.system_library)) + state.history.shown_message_count
 
     def can_add(self, part: Turn | TurnBatch, layout_plan: LayoutPlan) -> bool:
         """Return whether this replay can add a part, given the layout plan of its first turn."""
@@ -231,7 +235,7 @@ class _AppendOnlyReplay:
             self._add_attachments(part)
         conversation, head = self.state.conversation, self._names[-1] if self._names else self.state.head
         asked, reply = part.id or question_id(conversation, head, part), part.reply or ""
-        self._names += asked, part.reply_id or message_id(conversation, parent=asked, role=_REPLY, text=reply)
+        self._names += asked, part.reply_id or compute_message_id(conversation, parent=asked, role=_REPLY, text=reply)
         self._texts += part.text, reply
 
     def _add_plain_turns(self, batch: TurnBatch, first: int, end: int) -> None:
@@ -410,11 +414,11 @@ class _PricedHistoryReplay(_AppendOnlyReplay):
                 state, turn_count=number, cache_history=state.cache_history._replace(working_set=self._trail.attached)
             )
             position, tokenizer = message_position(asked_at), self._tokenizer
-            shown = render_working_set_change(
+            shown = render_attachments_and_changes(
                 state, attached, layout_plan=layout_plan, position=position, working_set=in_set, tokenizer=tokenizer
             )
             self._shown[self._replayed_count] = shown, bool(attached)
-            whole = artifacts_shown_in_full(layout_plan) & {artifact.id for artifact in attached}
+            whole = changed_ids_shown_in_full(layout_plan) & {artifact.id for artifact in attached}
             self.state = record_turn_attachments(state, turn, attached, rendered=shown, shown_in_full=whole)
         self._trail.record_requests((layout_plan,), question_index=asked_at, working_set=in_set)
         if attached:

@@ -12,8 +12,8 @@ from lamella.core.prompt.layers.history import (
     NO_RULE_SEARCH,
     ConversationHistory,
     NumberedRules,
-    get_rules,
     make_rules_placeholder,
+    rules_in_preamble,
     with_rules_block,
 )
 from lamella.core.prompt.layers.model import TokenCounter
@@ -52,7 +52,7 @@ def _rules_after_changes(state: PromptState, changes: RuleChanges, *, system: Sy
 
     Since added rules are in the system prompt, the block keeps only what older receipts put there.
     """
-    current_rules, more = get_rules(state.history.preamble)
+    current_rules, more = rules_in_preamble(state.history.preamble)
     added = () if system.rules else changes.added
     withdrawn = {text for _, text in (*state.rules.added, *changes.added)} - {text for _, text in added}
     left = [one for one in current_rules if one[1] not in withdrawn]
@@ -64,7 +64,10 @@ def rules_change_prompt(state: PromptState, changes: RuleChanges, *, system: Sys
 
     ``system`` is the system prompt that the same turn sets, if it sets one.
     """
-    if _rules_after_changes(state, changes, system=system or state.system)[0] != get_rules(state.history.preamble)[0]:
+    if (
+        _rules_after_changes(state, changes, system=system or state.system)[0]
+        != rules_in_preamble(state.history.preamble)[0]
+    ):
         return True
     hidden = state.history.rule_search[2] if state.history.hidden_turns else ()
     return merge_rules(hidden, ended=changes.ended) != merge_rules(hidden, ended=state.rules.ended)
@@ -98,7 +101,7 @@ def select_rules_that_fit(
     return tuple(left), already_omitted
 
 
-def render_hidden_rules(state: PromptState, tokenizer: Tokenizer, *, cues: Sequence[str] = ()) -> PromptState:
+def with_hidden_rules(state: PromptState, tokenizer: Tokenizer, *, cues: Sequence[str] = ()) -> PromptState:
     """Return the state whose prompt shows the rules of hidden turns, beside the rules that it already shows.
 
     ``cues`` are words that mark a rule, in addition to the built-in ones.
@@ -107,7 +110,7 @@ def render_hidden_rules(state: PromptState, tokenizer: Tokenizer, *, cues: Seque
     if not history.hidden_turns:
         return replace(state, history=replace(history, rules=None))
     wished = _rules_in_hidden_turns(history, tuple(cues))
-    current_rules, more = get_rules(history.preamble)
+    current_rules, more = rules_in_preamble(history.preamble)
     current_texts = {text for _, text in current_rules}
     found = tuple(one for one in merge_rules(wished[2], ended=state.rules.ended) if one[1] not in current_texts)
     found, hidden = (

@@ -1,7 +1,7 @@
 """Signed reasoning in tool rounds: it is sent again only behind exactly the bytes that it was made behind.
 
 Providers sign the reasoning of a reply together with everything in front of it: system prompt, tools and messages. If any
-of that has changed since, the signature is invalid and the provider rejects the request. ``fingerprint_request`` makes
+of that has changed since, the signature is invalid and the provider rejects the request. ``hash_reasoning_context`` makes
 the hash that is stored with a reply. ``drop_moved_reasoning`` compares it with what is in front of the reply now, and
 removes the reasoning if the two differ. Both read only the request, so each replay sends what was sent.
 """
@@ -26,24 +26,24 @@ class CheckedMessages(NamedTuple):
     """The messages of a request without invalid signatures, and the positions of replies that lost their reasoning."""
 
     messages: tuple[Message, ...]
-    dropped: tuple[int, ...]
+    reasoning_dropped_at: tuple[int, ...]
 
 
-def sign_reply(
+def bind_reasoning_to_request(
     reply: ModelReply, *, model: str | None, tools: Sequence[ToolDefinition], messages: Sequence[Message]
 ) -> ModelReply:
     """Return a reply that says which request it answers, if it has reasoning that a provider signed."""
     native = reply.provider_reply
     if native is None or not _has_signed_items(native):
         return reply
-    answers = f"{fingerprint_request(tools, messages)} {model or ''}"
+    answers = f"{hash_reasoning_context(tools, messages)} {model or ''}"
     return replace(reply, provider_reply=replace(native, answers=answers))
 
 
 _get_provider_reply = attrgetter("provider_reply")
 
 
-def fingerprint_request(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -> str:
+def hash_reasoning_context(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -> str:
     """Return the hash of everything that a reply is bound to, but for the model."""
     chain = _Chain(tools)
     for message in messages:

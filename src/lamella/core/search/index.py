@@ -1,7 +1,7 @@
 """The inverted index of a branch: its originals as passages, and the positions of their words.
 
-``PassageIndex`` grows with the branch and serves any number of searches. ``list_searchable_texts`` lists all messages and
-attachments of a branch, and ``passages_in_prompt`` those whose full text is still in the request.
+``PassageIndex`` grows with the branch and serves any number of searches. ``list_passages`` lists all messages and
+attachments of a branch, and ``passage_ids_in_prompt`` those whose full text is still in the request.
 """
 
 from array import array
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lamella.core.artifacts.model import Artifact, ArtifactKind
 from lamella.core.log.turn import ArtifactForm, MessageAuthor, SystemParts, Turn, round_result_id
 from lamella.core.messages import ToolRound
-from lamella.core.prompt.layers.history import get_rules
+from lamella.core.prompt.layers.history import rules_in_preamble
 from lamella.core.prompt.layers.model import LayerId, Segment, SegmentKind
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.rules import rules_in_system
@@ -21,8 +21,8 @@ from lamella.core.search.language import (
     SubstringIndex,
     casefold_text,
     is_unspaced_script,
-    joined_numbers,
-    split_token,
+    long_number_terms,
+    split_token_into_words,
     split_tokens,
     word_form_keys,
 )
@@ -95,7 +95,7 @@ class _Tokens(dict[str, tuple[str, ...]]):
     """Caches the words of each token seen before."""
 
     def __missing__(self, token: str) -> tuple[str, ...]:
-        words = split_token(token)
+        words = split_token_into_words(token)
         # A token of a script without spaces is a whole run of characters and rarely repeats, so it is not cached.
         if not is_unspaced_script(token):
             self[token] = words
@@ -189,7 +189,7 @@ class PassageIndex:
         normalized = normalize_characters(text)
         words = [word for words in map(self._tokens.__getitem__, split_tokens(normalized)) for word in words]
         # Most texts have no long number, and a text without a digit cannot have one.
-        return words + joined_numbers(normalized) if any(map(str.isdigit, normalized)) else words
+        return words + long_number_terms(normalized) if any(map(str.isdigit, normalized)) else words
 
     def word_forms(self, word: str) -> dict[str, float]:
         """Return the indexed words that are forms of a word, each with its weight."""
@@ -207,11 +207,11 @@ class PassageIndex:
         similar = self._vocabulary.similar_words(word)
         return {form: weight * _REPAIRED_WEIGHT for one in similar for form, weight in self.word_forms(one).items()}
 
-    def find_passage(self, passage_id: str) -> int | None:
+    def find_passage_number(self, passage_id: str) -> int | None:
         """Return the number of the passage with this id, or None."""
         return self._numbers.get(passage_id)
 
-    def count_passages(self, words: Iterable[str]) -> int:
+    def max_passage_count(self, words: Iterable[str]) -> int:
         """Return an upper bound for the number of passages with one of these words."""
         passage_counts = self._positions.passage_counts
         return min(sum(passage_counts[word] for word in words), len(self.passages))
@@ -264,7 +264,7 @@ _FULL_TEXT_FORMS = (ArtifactForm.FULL, ArtifactForm.UPDATE)
 _MESSAGE_ROLES = frozenset({MessageAuthor.USER.value, MessageAuthor.REPLY.value})
 
 
-def list_searchable_texts(
+def list_passages(
     turns: Sequence[Turn], message_ids: Sequence[str], *, first_turn_number: int = 1
 ) -> tuple[Passage, ...]:
     """Return every message and every version of each attachment, in order; those without text are left out.
@@ -280,12 +280,12 @@ def list_searchable_texts(
     return tuple(passage for passage in passages.values() if passage.text)
 
 
-def passages_in_prompt(prompt: Prompt) -> frozenset[str]:
+def passage_ids_in_prompt(prompt: Prompt) -> frozenset[str]:
     """Return the ids of the passages whose full text is in the request."""
     segments = [segment for layer in LayerId for segment in prompt.segments(layer)]
     segments += [placed.segment for placed in prompt.unlayered_artifacts]
     drawn_in = [version_id(name, content) for segment in segments for name, content in segment.inlines]
-    texts = [*rules_in_system(prompt.system), *(text for _, text in get_rules(prompt.preamble)[0])]
+    texts = [*rules_in_system(prompt.system), *(text for _, text in rules_in_preamble(prompt.preamble)[0])]
     rules = [version_id(_RULE_TITLE, hash_text(text)) for text in texts]
     return frozenset(
         [*(_passage_id(segment) for segment in segments if segment.form in _FULL_TEXT_FORMS), *drawn_in, *rules]

@@ -260,7 +260,7 @@ def split_tokens(normalized_text: str) -> list[str]:
     return _TOKEN.findall(_SPACED_NUMBER.sub(_remove_inner_spaces, normalized_text))
 
 
-def split_token(token: str) -> tuple[str, ...]:
+def split_token_into_words(token: str) -> tuple[str, ...]:
     """Return the words that a token is found by: itself in lower case, and its parts."""
     if _UNSPACED_CHARACTER.match(token):
         return tuple(_split_unspaced(token))
@@ -341,7 +341,7 @@ _SEPARATED_DIGITS = re.compile(r"(?<!\w)\+?\d(?:[\s().\u2013/-]{0,3}\d){6,}(?!\w
 _COMPARED_DIGITS = 7
 
 
-def joined_numbers(text: str) -> list[str]:
+def long_number_terms(text: str) -> list[str]:
     """Return a term for each number of seven or more digits: its last seven, with any characters between them.
 
     ``+62 21 555 0199``, ``+62215550199`` and ``021 5550199`` have the same term.

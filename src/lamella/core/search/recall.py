@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from lamella.core.log.turn import MessageAuthor
 from lamella.core.search.index import Passage, PassageIndex, collapse_whitespace
-from lamella.core.search.language import split_token, split_tokens
-from lamella.core.search.search import SearchHit, densest_window, make_excerpt, parse_query, score_forms, search
+from lamella.core.search.language import split_token_into_words, split_tokens
+from lamella.core.search.search import SearchHit, densest_window, make_excerpt, parse_query, score_query_forms, search
 from lamella.core.text.notation import normalize_characters
 
 # The tokens that one recall returns, and how long a text may be that is returned whole.
@@ -82,10 +82,10 @@ def recall_passages(
     apart, since the messages next to a hit are of the same one.
     """
     hits = search(index, query, limit=DEFAULT_LIMIT if limit is None else limit, excluded=excluded)
-    return fill_budget(index, hits, query, count=count, max_tokens=max_tokens, conversation_of=conversation_of)
+    return fit_hits_to_budget(index, hits, query, count=count, max_tokens=max_tokens, conversation_of=conversation_of)
 
 
-def fill_budget(
+def fit_hits_to_budget(
     index: PassageIndex,
     hits: Sequence[SearchHit],
     query: str,
@@ -148,7 +148,7 @@ def find_neighbours(
     index: PassageIndex, passage: Passage, *, conversation_of: Callable[[Passage], str] = lambda _: ""
 ) -> tuple[Passage | None, Passage | None]:
     """Return the messages before and after a passage in its conversation."""
-    number = index.find_passage(passage.id)
+    number = index.find_passage_number(passage.id)
     if number is None:
         return None, None
     before = range(number - 1, -1, -1)
@@ -186,7 +186,7 @@ class _Shortener:
     def __init__(self, index: PassageIndex, query: str, count: CountTokens) -> None:
         parsed = parse_query(query)
         self.count = count
-        self._scores = score_forms(index, parsed.words)
+        self._scores = score_query_forms(index, parsed.words)
         self._phrases = [phrase.typed for phrase in parsed.phrases]
         self._normalized_phrases = [phrase.normalized for phrase in parsed.phrases]
 
@@ -221,7 +221,7 @@ class _Shortener:
         """Score a sentence by the query words in it, each once; a whole phrase outweighs any words."""
         normalized = normalize_characters(sentence[:_MAX_SENTENCE_CHARS])
         best: dict[int, float] = {}
-        for word in (word for token in split_tokens(normalized) for word in split_token(token)):
+        for word in (word for token in split_tokens(normalized) for word in split_token_into_words(token)):
             number, score = self._scores.get(word, (-1, 0.0))
             best[number] = max(best.get(number, 0.0), score)
         words = sum(best.values())

@@ -1,7 +1,7 @@
 """Search the originals of a conversation, so that text that left the prompt can be found again.
 
 ``parse_query`` splits a query into words (any may match) and phrases that must match. ``search`` returns the
-best passages of an index, ``search_for_question`` those that help with a question, and ``rank_texts`` orders texts for
+best passages of an index, ``search_for_question`` those that help with a question, and ``rank_paths`` orders texts for
 a question. ``make_excerpt`` returns the part of a long text that shows a match.
 
 The cost of a search grows with the number of matches. If a query has rare words, only the passages with those are
@@ -23,9 +23,9 @@ from lamella.core.search.language import (
     is_stop_word,
     is_unspaced_script,
     iter_terms,
-    joined_numbers,
+    long_number_terms,
     normalize_text,
-    split_token,
+    split_token_into_words,
     split_tokens,
 )
 from lamella.core.text.content import UNSPACED_SCRIPTS, WORD_ENDS, WORD_STARTS
@@ -81,10 +81,10 @@ def parse_query(text: str) -> SearchQuery:
     spans = phrases or [span for span in [collapse_whitespace(text)] if span]
     normalized = normalize_characters(text[:MAX_QUERY_CHARS])
     tokens = list(dict.fromkeys(split_tokens(normalized)))
-    split = [split_token(token) for token in tokens]
+    split = [split_token_into_words(token) for token in tokens]
     words = [word for parts in split for word in parts]
     return SearchQuery(
-        words=tuple(dict.fromkeys([*words, *joined_numbers(normalized)])),
+        words=tuple(dict.fromkeys([*words, *long_number_terms(normalized)])),
         phrases=tuple(QuotedPhrase(span, collapse_whitespace(normalize_text(span))) for span in spans),
         must_match_phrases=bool(phrases),
         groups=tuple(
@@ -293,7 +293,7 @@ def search_for_question(
     return tuple(
         one
         for one in found
-        if (number := index.find_passage(one.passage.id)) is not None
+        if (number := index.find_passage_number(one.passage.id)) is not None
         and any(_is_relevant(stretch, words, max_passages=few) for stretch in _join_halves(helpful.get(number, {})))
     )
 
@@ -342,7 +342,7 @@ class _FitCheck:
         )
 
 
-def score_forms(index: PassageIndex, words: Iterable[str]) -> dict[str, tuple[int, float]]:
+def score_query_forms(index: PassageIndex, words: Iterable[str]) -> dict[str, tuple[int, float]]:
     """Return the forms of query words in the index, each with the number of its word and its score in a text."""
     found: dict[str, tuple[int, float]] = {}
     for number, word in enumerate(_score_words(index, words)):
@@ -366,10 +366,10 @@ def _score_words(index: PassageIndex, words: Iterable[str]) -> list[_QueryWord]:
 
 
 def _score_word(index: PassageIndex, word: str) -> _QueryWord:
-    forms, named = index.word_forms(word), index.find_passage(word)
+    forms, named = index.word_forms(word), index.find_passage_number(word)
     if not forms and named is None:
         forms = index.repaired_forms(word)
-    having = index.count_passages(forms) + (named is not None)
+    having = index.max_passage_count(forms) + (named is not None)
     rarity = math.log(1 + (len(index) - having + 0.5) / (having + 0.5))
     return _QueryWord(word, forms, having, rarity, named, is_content=named is not None or is_content_word(word))
 
@@ -387,7 +387,7 @@ def _candidate_passages(index: PassageIndex, query: SearchQuery) -> Collection[i
 
 def _passages_with_phrase(index: PassageIndex, phrase: str) -> Collection[int] | None:
     """Return the passages that may contain a phrase; None if the index cannot narrow them down."""
-    named = index.find_passage(phrase)
+    named = index.find_passage_number(phrase)
     if named is not None:
         return (named,)
     clues = phrase_hints(phrase)
@@ -399,7 +399,7 @@ def _passages_with_phrase(index: PassageIndex, phrase: str) -> Collection[int] |
     words = [one.word for one in clues]
     if not all(map(index.has_word, words)):
         return ()
-    return index.passages_with_any([min(words, key=lambda word: index.count_passages((word,)))])
+    return index.passages_with_any([min(words, key=lambda word: index.max_passage_count((word,)))])
 
 
 def _count_words_in_rare_passages(
@@ -527,16 +527,16 @@ _NAME_WEIGHT = 4.0
 _HEADING_WEIGHT = 2.0
 
 
-def rank_texts(question: str, texts: Sequence[tuple[str, str]], *, key: Callable[[str], str]) -> Sequence[str]:
+def rank_paths(question: str, texts: Sequence[tuple[str, str]], *, normalize: Callable[[str], str]) -> Sequence[str]:
     """Return the paths of these texts, best match for the question first; without any match in their order.
 
     ``key`` normalizes texts for comparison. A word counts by how few of the texts have it, once for each field: name,
     headings, body.
     """
-    asked = frozenset(iter_terms(key(question)))
+    asked = frozenset(iter_terms(normalize(question)))
     if not asked:
         return [path for path, _ in texts]
-    found = [(path, _matched_words_by_field(asked, path, text, key=key)) for path, text in texts]
+    found = [(path, _matched_words_by_field(asked, path, text, key=normalize)) for path, text in texts]
     text_counts = Counter(
         term for _, word_positions in found for term in {term for _, terms in word_positions for term in terms}
     )

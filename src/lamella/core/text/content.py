@@ -21,7 +21,7 @@ _PLAIN_LINE = re.compile(r"[^&<>\x00-\x1f\x7f\x85\u2028\u2029]*")
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]")
 
 
-def normalise(text: str) -> str:
+def normalize_line_ends(text: str) -> str:
     """Turn CRLF into LF and remove a leading byte order mark; nothing else changes."""
     if text.startswith("\ufeff"):
         text = text[1:]
@@ -69,7 +69,7 @@ class Contents(Mapping[str, bytes]):
         return len(self.stored)
 
 
-def stored_contents(contents: Mapping[str, bytes]) -> Mapping[str, str | bytes]:
+def unencoded_contents(contents: Mapping[str, bytes]) -> Mapping[str, str | bytes]:
     """Return contents as they are stored: without encoding the texts of ``Contents``."""
     return contents.stored if isinstance(contents, Contents) else contents
 

@@ -1,6 +1,6 @@
 """Diffs of texts: how a newer text differs from the copy that the model already has.
 
-``build_diff`` returns a unified diff, or None if the diff is not much shorter than the new text. ``diff_lines`` aligns
+``build_short_diff`` returns a unified diff, or None if the diff is not much shorter than the new text. ``diff_lines`` aligns
 the lines in time that is linear in their number: lines that occur once in both texts are matched in one pass (patience
 diff), and Myers' algorithm searches the parts between them within a budget. If the budget runs out, nothing in that
 part counts as equal. ``diff_excerpt`` shortens long lines to their changes, with enough context to locate them.
@@ -243,7 +243,7 @@ _MIN_SIZE_RATIO = 3
 _CONTEXT_LINES = 2
 
 
-def build_diff(old: str, new: str) -> str | None:
+def build_short_diff(old: str, new: str) -> str | None:
     """Return a unified diff from old to new, or None if it is not at most a third of the new text."""
     start, end = _common_ends(old, new)
     first = old.count("\n", 0, start)

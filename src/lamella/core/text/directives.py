@@ -250,7 +250,7 @@ def _find_cue(own: str, cues: _Cues) -> int | None:
     if found is not None:
         return found.start()
     starts = {match.end() for match in _CLAUSE_START.finditer(own)} | {0}
-    opening = cues.openings.matches_at(own, starts)
+    opening = cues.openings.first_match_at(own, starts)
     if opening is not None:
         return opening
     if _ELLIPTIC_END.search(own) is not None and not _has_subject(own, cues):
@@ -264,7 +264,7 @@ def _find_cue(own: str, cues: _Cues) -> int | None:
     ordered = (
         cues.endings.search(own[-_MAX_ENDING_CHARS:]) is not None
         or cues.order_subjects.search(own) is not None
-        or cues.orders.matches_at(own, starts) is not None
+        or cues.orders.first_match_at(own, starts) is not None
     )
     return frequent if ordered else None
 
@@ -411,7 +411,7 @@ def _is_foreign_lead(lead: str, cues: _Cues) -> bool:
         or cues.documents.match(own)
     ):
         return True
-    if _OWN_LEAD.search(own) or cues.anywhere.search(own) or cues.openings.matches_at(own, (0,)) is not None:
+    if _OWN_LEAD.search(own) or cues.anywhere.search(own) or cues.openings.first_match_at(own, (0,)) is not None:
         return False
     unspaced = _UNSPACED_RUN.search(own) is not None
     return unspaced or len(_WORD.findall(own)) >= _MIN_FOREIGN_LEAD_WORDS

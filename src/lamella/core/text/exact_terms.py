@@ -1,6 +1,6 @@
 """Exact tokens: paths, addresses, numbers, dates, commands and ids that a summary must not paraphrase.
 
-``extract_exact_tokens`` returns those of a text, and ``render_exact_tokens`` lists those of several texts within a
+``extract_exact_strings`` returns those of a text, and ``render_exact_strings`` lists those of several texts within a
 token limit. The quantifiers of all patterns are possessive or bounded, so that no text causes backtracking.
 """
 
@@ -202,7 +202,7 @@ _ESCAPED_PATH = re.compile(r"(?<![\w.@+~%/-])(?:~|\.{1,2})?/(?:[\w.@+~%/-]|\\ ){
 _Span = tuple[int, int]
 
 
-def extract_exact_tokens(text: str, *, legacy: bool = False) -> tuple[str, ...]:
+def extract_exact_strings(text: str, *, legacy: bool = False) -> tuple[str, ...]:
     """Return the paths, addresses, numbers, dates, commands and ids of a text, verbatim.
 
     They are ordered by first appearance, without duplicates. ``legacy`` applies the older rules, which had no ids with
@@ -231,10 +231,10 @@ def extract_exact_tokens(text: str, *, legacy: bool = False) -> tuple[str, ...]:
 
 
 # Every plan extracts the tokens of the same texts, and extracting takes longer than everything else done with a text.
-extract_exact_tokens_cached = lru_cache(maxsize=1 << 14)(extract_exact_tokens)
+extract_exact_tokens_cached = lru_cache(maxsize=1 << 14)(extract_exact_strings)
 
 
-def render_exact_tokens(
+def render_exact_strings(
     texts: Iterable[str], *, max_tokens: int, count: Callable[[str], int], legacy: bool = False
 ) -> str:
     """Return the exact tokens of the texts, one per line and at most ``max_tokens`` tokens long.
@@ -244,11 +244,13 @@ def render_exact_tokens(
     are likelier to repeat. A single token that is too long does not keep out the others. ``legacy`` applies the older
     rules and keeps the oldest tokens.
     """
-    every = [extract_exact_tokens(text, legacy=True) if legacy else extract_exact_tokens_cached(text) for text in texts]
+    every = [
+        extract_exact_strings(text, legacy=True) if legacy else extract_exact_tokens_cached(text) for text in texts
+    ]
     found = Counter(token for tokens in every for token in tokens)
     if not found:
         return ""
-    ranked = list(found) if legacy else rank_exact_tokens(found)
+    ranked = list(found) if legacy else rank_exact_strings(found)
     remaining = max_tokens
     kept: list[str] = []
     for token in ranked:
@@ -268,7 +270,7 @@ def render_exact_tokens(
     return ledger
 
 
-def rank_exact_tokens(text_counts: Mapping[str, int]) -> list[str]:
+def rank_exact_strings(text_counts: Mapping[str, int]) -> list[str]:
     """Sort exact tokens by value, most valuable first: names before numbers, rare before frequent.
 
     ``text_counts`` says in how many texts each token occurs.

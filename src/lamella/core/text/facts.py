@@ -1,4 +1,4 @@
-"""Facts in a text that can be compared in any notation: numbers with units, dates, times and identifiers.
+"""TextFacts in a text that can be compared in any notation: numbers with units, dates, times and identifiers.
 
 ``read_facts`` collects those of a text. ``find_unknown_fact`` returns a fact of a statement that the facts of its
 sources do not have. "1,250", "1.250" and "1250" are the same number, as are "12" and "twelve" in English, Indonesian,
@@ -266,7 +266,7 @@ _COUNTED = re.compile(
 )
 
 
-class Facts(NamedTuple):
+class TextFacts(NamedTuple):
     """What a text states exactly.
 
     Attributes:
@@ -281,7 +281,7 @@ class Facts(NamedTuple):
     """
 
     numbers: frozenset[Decimal]
-    units: frozenset[tuple[Decimal, str]]
+    quantities: frozenset[tuple[Decimal, str]]
     days: frozenset[tuple[int, int]]
     months: frozenset[int]
     years: frozenset[int]
@@ -500,7 +500,7 @@ def _kanji_value(text: str) -> int:
     return total + part
 
 
-def read_facts(texts: Iterable[str]) -> Facts:
+def read_facts(texts: Iterable[str]) -> TextFacts:
     """Return the facts of some texts."""
     found = [_Reading(text).read() for text in texts]
     amounts = [amount for one in found for amount in one.amounts]
@@ -511,9 +511,9 @@ def read_facts(texts: Iterable[str]) -> Facts:
     loose |= {
         Decimal(value) for value, pattern in (*_IMPLIED_NUMBERS.items(), *_ORDINALS.items()) if pattern.search(text)
     }
-    return Facts(
+    return TextFacts(
         numbers=frozenset({value for amount in amounts for value in (*amount.values, *amount.unscaled)} | loose),
-        units=frozenset({(value, amount.unit) for amount in amounts for value in amount.values}),
+        quantities=frozenset({(value, amount.unit) for amount in amounts for value in amount.values}),
         days=frozenset({(month, day) for _, month, day, _ in dates if day}),
         months=frozenset({month for _, month, _, _ in dates}),
         years=frozenset(
@@ -548,7 +548,7 @@ def _weekday_pattern() -> re.Pattern[str]:
     return re.compile("|".join(name if not name.isascii() else rf"\b{re.escape(name)}\b" for name in names))
 
 
-def find_unknown_fact(statement: str, sources: Facts, *, more_years: Set[int] = frozenset()) -> str | None:
+def find_unknown_fact(statement: str, sources: TextFacts, *, more_years: Set[int] = frozenset()) -> str | None:
     """Return the first exact fact of a statement that its sources do not have, as it is written, or None.
 
     A year may also be one of ``more_years``, because a date is often repeated with the year of another message.
@@ -567,7 +567,7 @@ def find_unknown_fact(statement: str, sources: Facts, *, more_years: Set[int] = 
     )  # fmt: skip
 
 
-def _without_known_days(statement: str, sources: Facts) -> str:
+def _without_known_days(statement: str, sources: TextFacts) -> str:
     """Return the statement without days such as 21/06 that its sources have; others may be fractions."""
 
     def replace(found: re.Match[str]) -> str:
@@ -581,7 +581,7 @@ def _same_half(shown: str) -> bool:
     return re.search(r"[ap]\.?m", shown, re.IGNORECASE) is None
 
 
-def _find_unknown_date(found: _Reading, sources: Facts, more_years: Set[int]) -> str | None:
+def _find_unknown_date(found: _Reading, sources: TextFacts, more_years: Set[int]) -> str | None:
     known_shown = {shown for shown, month, day, _ in found.dates if _has_day(month, day, sources)}
     for shown, month, day, year in found.dates:
         # A numeric date has two readings; one of them has to be known.
@@ -592,7 +592,7 @@ def _find_unknown_date(found: _Reading, sources: Facts, more_years: Set[int]) ->
     return None
 
 
-def _has_day(month: int, day: int, sources: Facts) -> bool:
+def _has_day(month: int, day: int, sources: TextFacts) -> bool:
     return (month, day) in sources.days if day else month in sources.months
 
 
@@ -607,32 +607,32 @@ def _has_identifier(name: str, text: str) -> bool:
     )
 
 
-def _has_amount(amount: _Amount, sources: Facts) -> bool:
+def _has_amount(amount: _Amount, sources: TextFacts) -> bool:
     values = [value for value in amount.values if value in sources.numbers]
     if _is_converted(amount, sources):
         return True
     # "10K" may be 10 km.
-    if amount.unscaled != amount.values and any((value, "km") in sources.units for value in amount.unscaled):
+    if amount.unscaled != amount.values and any((value, "km") in sources.quantities for value in amount.unscaled):
         return True
     if not values:
         return amount.is_rounded and _is_near(amount, sources)
     if not amount.unit:
         return True
-    units = {unit for value, unit in sources.units if value in values}
+    units = {unit for value, unit in sources.quantities if value in values}
     # A number without a unit in the source may get one, and a unit of ours may be a word of another language.
     return not units or amount.unit in units or "" in units
 
 
-def _is_near(amount: _Amount, sources: Facts) -> bool:
+def _is_near(amount: _Amount, sources: TextFacts) -> bool:
     """Return whether the sources have a number that rounds to this one, with the same unit."""
     return any(
         abs(known - value) * 20 <= abs(value) and unit == amount.unit
-        for known, unit in sources.units
+        for known, unit in sources.quantities
         for value in amount.values
     )
 
 
-def _is_converted(amount: _Amount, sources: Facts) -> bool:
+def _is_converted(amount: _Amount, sources: TextFacts) -> bool:
     """Return whether the sources have the same quantity in another unit."""
     sizes = next((sizes for sizes in _QUANTITIES if amount.unit in sizes), None)
     if sizes is None:
@@ -640,4 +640,4 @@ def _is_converted(amount: _Amount, sources: Facts) -> bool:
     # "28.000" is only converted as a number in groups of three digits.
     values = [max(amount.values)] if re.search(r"\d[.,]\d{3}(?!\d)", amount.shown) else amount.values
     own = {value * sizes[amount.unit] for value in values}
-    return any(unit in sizes and value * sizes[unit] in own for value, unit in sources.units)
+    return any(unit in sizes and value * sizes[unit] in own for value, unit in sources.quantities)

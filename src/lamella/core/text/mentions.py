@@ -36,7 +36,7 @@ _PATH_WITH_LINES = re.compile(r"(?P<path>.+):(?P<first>\d{1,9})(?:-(?P<last>\d{1
 
 
 # Words after ``@`` that are directives. A folder of such a name is mentioned as ``@vault/`` or ``@"vault"``.
-DIRECTIVES = frozenset({"vault", "web", "websearch", "memory", "composer"})
+TOOL_MENTIONS = frozenset({"vault", "web", "websearch", "memory", "composer"})
 
 
 class MentionForm(StrEnum):
@@ -85,7 +85,7 @@ def parse_mention(name: str) -> Mention:
     return mention._replace(token=name)
 
 
-def iter_file_parts(name: str) -> Iterator[FilePart]:
+def iter_file_part_readings(name: str) -> Iterator[FilePart]:
     """Yield the ways to read a name as a part of a file: line numbers, then headings, longest path first."""
     lines = _PATH_WITH_LINES.fullmatch(name)
     if lines is not None:
@@ -130,7 +130,7 @@ def _parse_bare_word(word: str) -> Mention | None:
         path = word.rstrip(_TRAILING_PUNCTUATION.replace(".", ""))
         found = _LETTERLESS_FOLDER.fullmatch(path) is not None
         return Mention(token=f"@{path}", form=MentionForm.PATH, candidate_names=(path,)) if found else None
-    if any(name.casefold() in DIRECTIVES for name in readings):
+    if any(name.casefold() in TOOL_MENTIONS for name in readings):
         return None
     shown = readings[1] if len(readings) > 1 and word.rstrip(_TRAILING_PUNCTUATION) == readings[1] else readings[0]
     return Mention(token=f"@{shown}", form=MentionForm.PATH, candidate_names=tuple(readings[:_MAX_CANDIDATE_NAMES]))

@@ -157,7 +157,7 @@ def collect_canonical_values(tokens: Iterable[str]) -> frozenset[str]:
     return frozenset(part for token in tokens for key in canonical_values(token) for part in _iter_value_parts(key))
 
 
-def iter_spelled_numbers(text: str) -> Iterator[tuple[str, str]]:
+def iter_large_spelled_numbers(text: str) -> Iterator[tuple[str, str]]:
     """Yield the numbers that a text spells out in words, from thirteen on, each with its value in digits."""
     for found in _number_words_pattern().finditer(text):
         value = _parse_number_words(found[0].casefold().replace("-", " ").split())

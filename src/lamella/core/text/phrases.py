@@ -44,7 +44,7 @@ class Phrases:
         """Return the first match."""
         return next(iter(self.finditer(text)), None)
 
-    def matches_at(self, text: str, places: Iterable[int]) -> int | None:
+    def first_match_at(self, text: str, places: Iterable[int]) -> int | None:
         """Return the first of these places where a phrase begins."""
         starts = {match.start() for match in self.finditer(text)}
         return next((at for at in sorted(places) if at in starts), None)

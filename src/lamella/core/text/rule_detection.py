@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from lamella.core.text.content import WORD_ENDS, WORD_STARTS, iter_lines_with_code_flag
-from lamella.core.text.exact_terms import CODE_SPAN, extract_exact_tokens_cached, rank_exact_tokens
+from lamella.core.text.exact_terms import CODE_SPAN, extract_exact_tokens_cached, rank_exact_strings
 from lamella.core.text.outline import iter_headings
 
 # An instruction begins a line, a sentence or a clause. In a report of one, the speaker comes before it.
@@ -554,7 +554,7 @@ def reply_gist(text: str) -> str:
     defined = _iter_names_defined_in_code(text) if "```" in text or "~~~" in text else ()
     exact = [
         token
-        for token in rank_exact_tokens(Counter(extract_exact_tokens_cached(text[:_MAX_READ_CHARS])))
+        for token in rank_exact_strings(Counter(extract_exact_tokens_cached(text[:_MAX_READ_CHARS])))
         if token not in sentence
     ]
     lines = [

@@ -107,7 +107,7 @@ def merge_word_lists(lists: Iterable[WordLists]) -> WordLists:
     return merged
 
 
-def fold_word_lists(lists: WordLists) -> WordLists:
+def normalize_word_lists(lists: WordLists) -> WordLists:
     """Return the lists with every phrase in lower case and with single spaces."""
     values = structs.asdict(lists)
     return WordLists(**{name: tuple(" ".join(phrase.lower().split()) for phrase in values[name]) for name in values})

@@ -1,7 +1,7 @@
 """Render workflows as text: the finished work with its bibliography, and the ``workflow`` part of L1.
 
 ``export_approved_stages`` returns the work as Markdown, one section per stage. ``build_bibliography`` merges the
-sources of all stages so that each appears once. ``render_workflow_part`` renders instructions, decisions and stage
+sources of all stages so that each appears once. ``build_workflow_system_parts`` renders instructions, decisions and stage
 data for the system prompt.
 """
 
@@ -14,13 +14,13 @@ from lamella.core.text.content import escape_line
 from lamella.core.workflow.session import (
     RECENT_STAGES,
     SOURCE_FIELDS,
-    StageAttempt,
+    StageApproval,
     WorkflowSession,
     format_field_value,
     format_stage_data,
     list_sources,
     render_sources,
-    truncate_text,
+    truncate_keeping_urls,
 )
 
 _DOI = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
@@ -116,7 +116,7 @@ def _format_bibliography_line(source: Mapping[str, str]) -> str:
     return " ".join(part for part in (f"{entry}." if entry else "", link if link not in entry else "") if part)
 
 
-def export_approved_stages(session: WorkflowSession, *, title: str) -> str:
+def render_approved_stages(session: WorkflowSession, *, title: str) -> str:
     """Return the approved stages in full and in order; the stages not yet approved are named at the end."""
     workflow = session.workflow
     specs = {stage.id: stage for stage in workflow.stages}
@@ -183,13 +183,17 @@ _DECISIONS_NOTICE = (
 _STAGE_DATA_TAG = "stage_data_context"
 
 
-def render_workflow_part(session: WorkflowSession, *, shortened_stages: Collection[str] = ()) -> dict[str, str]:
+def build_workflow_system_parts(session: WorkflowSession, *, shortened_stages: Collection[str] = ()) -> dict[str, str]:
     """Return the workflow part for L1, and its brief form with no stage data in detail.
 
     ``shortened_stages`` names stages that a compaction has already shortened. The brief form is empty if it equals the
     full one.
     """
-    recent = [one.name for one in session.approved_attempts[-RECENT_STAGES:] if one.name not in shortened_stages]
+    recent = [
+        one.stage_data_id
+        for one in session.approved_attempts[-RECENT_STAGES:]
+        if one.stage_data_id not in shortened_stages
+    ]
     text, brief = (_render_workflow(session, detailed=names) for names in (recent, ()))
     if text == brief:
         return {"workflow": text, "workflow_brief": "", "workflow_detail": ""}
@@ -245,13 +249,13 @@ def _render_completed_stages(session: WorkflowSession, detailed: Collection[str]
     lines = [
         line
         for one in done
-        for line in _iter_completed_stage_lines(one, specs[one.stage], session, in_detail=one.name in detailed)
+        for line in _iter_completed_stage_lines(one, specs[one.stage], session, in_detail=one.stage_data_id in detailed)
     ]
     return _wrap_in_block("## Data of the stages that are done", lines)
 
 
 def _iter_completed_stage_lines(
-    attempt: StageAttempt, stage: StageSpec, session: WorkflowSession, *, in_detail: bool
+    attempt: StageApproval, stage: StageSpec, session: WorkflowSession, *, in_detail: bool
 ) -> Iterator[str]:
     fields: Mapping[str, object] = session.data.get(attempt.stage, {})
     label = stage_label_bilingual(session.workflow, stage)
@@ -268,7 +272,7 @@ def _render_current_stage(session: WorkflowSession) -> str:
         return ""
     fields = session.data.get(current.id, {})
     lines = [
-        f"{name}: {truncate_text(format_field_value(value), _MAX_FIELD_CHARS)}"
+        f"{name}: {truncate_keeping_urls(format_field_value(value), _MAX_FIELD_CHARS)}"
         for name, value in fields.items()
         if name not in SOURCE_FIELDS
     ]

@@ -34,7 +34,7 @@ class StageStatus(StrEnum):
     REVISION = "revision"
 
 
-class StageAttempt(NamedTuple):
+class StageApproval(NamedTuple):
     """One approval of a stage: its decision, and its messages before ``end_message_index``.
 
     Both are message counts along the branch. An attempt that a later rewind invalidated is ``is_void``; it is kept.
@@ -48,7 +48,7 @@ class StageAttempt(NamedTuple):
     is_void: bool = False
 
     @property
-    def name(self) -> str:
+    def stage_data_id(self) -> str:
         """Return the name by which compaction receipts refer to this attempt."""
         return stage_data_id(self.stage, self.number)
 
@@ -67,7 +67,7 @@ class WorkflowSession(NamedTuple):
     status: StageStatus = StageStatus.DRAFTING
     stage_start: int = 0
     data: Mapping[str, Mapping[str, object]] = {}
-    attempts: tuple[StageAttempt, ...] = ()
+    attempts: tuple[StageApproval, ...] = ()
 
     @property
     def current_stage(self) -> StageSpec | None:
@@ -75,7 +75,7 @@ class WorkflowSession(NamedTuple):
         return self.workflow.stages[self.stage_index] if self.stage_index < len(self.workflow.stages) else None
 
     @property
-    def approved_attempts(self) -> list[StageAttempt]:
+    def approved_attempts(self) -> list[StageApproval]:
         """Return the approved attempts that no rewind invalidated, in order."""
         return [one for one in self.attempts if not one.is_void]
 
@@ -160,7 +160,7 @@ def _apply_approve(session: WorkflowSession, event: StageEvent, message_count: i
         return session
     number = session.attempt_number(event.stage)
     decision = truncate_words(event.decision, MAX_DECISION_CHARS) or _NO_DECISION_TEXT
-    made = StageAttempt(
+    made = StageApproval(
         stage=event.stage,
         number=number,
         decision=decision,
@@ -195,7 +195,7 @@ _ACTION_HANDLERS = {
 }
 
 
-def attempt_message_ids(attempt: StageAttempt, message_ids: Sequence[str]) -> Sequence[str]:
+def attempt_message_ids(attempt: StageApproval, message_ids: Sequence[str]) -> Sequence[str]:
     """Return the message ids of an approved attempt."""
     return message_ids[attempt.first_message_index : attempt.end_message_index]
 
@@ -217,7 +217,7 @@ _MIN_TEXT_CHARS = 20
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://\S+", re.IGNORECASE)
 
 
-def truncate_text(text: str, max_chars: int) -> str:
+def truncate_keeping_urls(text: str, max_chars: int) -> str:
     """Return the beginning of a text, cut between words; a URL is either complete or absent.
 
     A URL at the very beginning stays, however long it is, also inside a Markdown link: `[Doe](https://…)`.
@@ -262,7 +262,7 @@ def format_stage_data(fields: Mapping[str, object], *, max_chars: int, max_field
     names = sum(len(name) + len(_SEPARATOR) + len(": ") for name in texts)
     wanted_chars = {name: min(len(text), max_field_chars or max_chars) for name, text in texts.items()}
     shares = _allocate_chars(wanted_chars, max(max_chars - names, _MIN_TEXT_CHARS * len(texts)))
-    parts = [f"{name}: {truncate_text(text, shares[name])}" for name, text in texts.items()]
+    parts = [f"{name}: {truncate_keeping_urls(text, shares[name])}" for name, text in texts.items()]
     return truncate_words(_SEPARATOR.join(parts), max_chars) or "(nothing was written down for this stage)"
 
 
@@ -296,8 +296,8 @@ def format_source(source: Mapping[str, object]) -> str:
     """Format a source on one line: what it is, and where it is, with complete URLs."""
     known = {name: format_field_value(value) for name, value in source.items()}
     title, year = known.get("title", ""), known.get("year", "")
-    parts = [truncate_text(known[name], _MAX_SOURCE_CHARS) for name in ("authors", "text") if known.get(name)]
-    parts += [f'"{truncate_text(title, _MAX_SOURCE_CHARS)}"'] if title else []
+    parts = [truncate_keeping_urls(known[name], _MAX_SOURCE_CHARS) for name in ("authors", "text") if known.get(name)]
+    parts += [f'"{truncate_keeping_urls(title, _MAX_SOURCE_CHARS)}"'] if title else []
     parts += [f"({year})"] if year else []
     text = ", ".join(parts)
     locations = [location for location in _iter_locations(known) if location not in text]
@@ -443,15 +443,17 @@ def with_completed_stages(
         return replace(config, stages=stages, current_stage_after=after, summary=summary)
 
     chains = {name: stage(config) for name, config in settings.runner_configs.items()}
-    return replace(settings, config=stage(settings.config), runner_configs=chains)
+    return replace(settings, compaction_config=stage(settings.compaction_config), runner_configs=chains)
 
 
 def completed_stage_ranges(session: WorkflowSession, message_ids: Sequence[str]) -> tuple[CompletedStage, ...]:
     """Return the message range of each completed stage; the current stage has none."""
-    recent = {one.name for one in session.approved_attempts[-RECENT_STAGES:]}
+    recent = {one.stage_data_id for one in session.approved_attempts[-RECENT_STAGES:]}
     labels = {stage.id: session.workflow.label(stage) for stage in session.workflow.stages}
     return tuple(
-        CompletedStage(stage=one.stage, label=labels[one.stage], first=ids[0], last=ids[-1], recent=one.name in recent)
+        CompletedStage(
+            stage=one.stage, label=labels[one.stage], first=ids[0], last=ids[-1], recent=one.stage_data_id in recent
+        )
         for one in session.approved_attempts
         if (ids := attempt_message_ids(one, message_ids))
     )

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from lamella.providers import CacheUsage
 from lamella.server.compat.usage import TokenUsage
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.wires import ApiFormat
 from lamella.server.observability import finish_answer_span, log_answer, start_answer_span
 from lamella.server.state import ServerState
-from lamella.wiring import mask_secrets
+from lamella.wiring import mask_url_secrets
 
 
 class AnswerRecord(NamedTuple):
@@ -18,7 +18,7 @@ class AnswerRecord(NamedTuple):
     label: str
     caller: str
     model: str
-    wire: Wire
+    wire: ApiFormat
     end_reason: str
     status: int
     usage: TokenUsage
@@ -40,7 +40,7 @@ def record_answer(state: ServerState, record: AnswerRecord) -> None:
     fields: dict[str, object] = {
         "conversation": record.label,
         "caller": record.caller,
-        "model": mask_secrets(record.model),
+        "model": mask_url_secrets(record.model),
         "api": record.wire.value,
         "ended": record.end_reason,
         "status": record.status,

@@ -5,12 +5,13 @@ from itertools import groupby
 from typing import Any
 
 from lamella.server.compat.neutral import (
+    AnswerEnd,
     AnswerEvent,
+    AnswerStart,
     CallDelta,
     CallEnd,
     CallPart,
     CallStart,
-    Ended,
     FilePart,
     ImagePart,
     Json,
@@ -23,24 +24,23 @@ from lamella.server.compat.neutral import (
     ReasoningPart,
     RefusalDelta,
     ResultPart,
-    Started,
     TextDelta,
     TextPart,
     ToolSpec,
-    check_fields,
     check_part,
     is_empty,
+    list_ignored_fields,
     pack_reasoning,
     parse_object,
     read_optional,
     require,
     to_json_text,
     unpack_reasoning,
-    unsupported_value,
+    unsupported_value_error,
 )
 from lamella.server.compat.streams import SseEvent, decode_event, format_event
 from lamella.server.compat.usage import TokenUsage, parse_usage, usage_to_json
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.wires import ApiFormat
 
 _KNOWN = frozenset(
     {
@@ -68,7 +68,7 @@ _JSON_BLOCKS = ("tool_reference", "browser_state")
 def parse(body: Mapping[str, Any]) -> NeutralRequest:
     """Return a request of this API in neutral form."""
     request = NeutralRequest(
-        wire=Wire.MESSAGES,
+        wire=ApiFormat.MESSAGES,
         messages=[],
         max_tokens=read_optional(body, "max_tokens", int),
         temperature=read_optional(body, "temperature", (int, float)),
@@ -79,7 +79,7 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
         include_usage=True,
         params={"stop": "stop_sequences", "parallel_calls": "tool_choice.disable_parallel_tool_use"},
     )
-    request.unused += check_fields(body, _KNOWN, unused=_UNUSED)
+    request.unused += list_ignored_fields(body, _KNOWN, unused=_UNUSED)
     system = body.get("system")
     if not is_empty(system):
         request.messages.append(NeutralMessage("system", tuple(_text_parts(request, system, "system")), "system"))
@@ -102,7 +102,7 @@ def _text_parts(request: NeutralRequest, content: object, param: str) -> list[Te
 def _text_block(request: NeutralRequest, value: object, param: str) -> TextPart:
     block: Json = require(value, dict, param)
     if block.get("type") != "text":
-        raise unsupported_value(f"{param}.type", block.get("type"))
+        raise unsupported_value_error(f"{param}.type", block.get("type"))
     check_part(request, block, param, ("type", "text"), unused=("cache_control", "citations"))
     return TextPart(require(block.get("text"), str, f"{param}.text"))
 
@@ -115,7 +115,7 @@ def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterat
         yield NeutralMessage("system", tuple(_text_parts(request, content, f"{param}.content")), param)
         return
     if role not in ("user", "assistant"):
-        raise unsupported_value(f"{param}.role", role)
+        raise unsupported_value_error(f"{param}.role", role)
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     parts: list[Part] = []
     results: list[Part] = []
@@ -179,7 +179,7 @@ def _parse_shown(request: NeutralRequest, block: Json, param: str) -> Iterator[T
         case kind if kind in _JSON_BLOCKS:
             yield TextPart(_block_json(block))
         case kind:
-            raise unsupported_value(f"{param}.type", kind)
+            raise unsupported_value_error(f"{param}.type", kind)
 
 
 def _search_result_texts(block: Json) -> list[str]:
@@ -200,7 +200,7 @@ def _parse_image(request: NeutralRequest, block: Json, param: str) -> ImagePart:
         case "url":
             check_part(request, source, f"{param}.source", ("type", "url"))
             return ImagePart(url=require(source.get("url"), str, f"{param}.source.url"))
-    raise unsupported_value(f"{param}.source.type", source.get("type"))
+    raise unsupported_value_error(f"{param}.source.type", source.get("type"))
 
 
 def _parse_document(request: NeutralRequest, block: Json, param: str) -> Iterator[TextPart | ImagePart | FilePart]:
@@ -232,7 +232,7 @@ def _parse_document(request: NeutralRequest, block: Json, param: str) -> Iterato
             for place, one in enumerate(require(source.get("content"), list, at)):
                 yield from _parse_shown(request, require(one, dict, f"{at}.{place}"), f"{at}.{place}")
         case _:
-            raise unsupported_value(f"{param}.source.type", kind)
+            raise unsupported_value_error(f"{param}.source.type", kind)
 
 
 def _document_head(block: Json) -> list[str]:
@@ -244,7 +244,7 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         param = f"tools.{place}"
         kind = require(tool, dict, param).get("type")
         if kind not in (None, "custom"):
-            raise unsupported_value(f"{param}.type", kind)
+            raise unsupported_value_error(f"{param}.type", kind)
         known = ("type", "name", "description", "input_schema", "strict")
         harmless = ("cache_control", "defer_loading", "eager_input_streaming")
         given = {one: value for one, value in tool.items() if value is not False and value != ["direct"]}
@@ -266,7 +266,7 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         case "tool":
             request.tool_choice = f"tool:{require(choice.get('name'), str, 'tool_choice.name')}"
         case other:
-            raise unsupported_value("tool_choice.type", other)
+            raise unsupported_value_error("tool_choice.type", other)
     is_serial = read_optional(choice, "disable_parallel_tool_use", bool, "tool_choice.disable_parallel_tool_use")
     request.parallel_calls = None if is_serial is None else not is_serial
 
@@ -290,7 +290,7 @@ def _parse_thinking(request: NeutralRequest, body: Mapping[str, Any]) -> None:
             budget = require(thinking.get("budget_tokens"), int, "thinking.budget_tokens")
             request.effort = "low" if budget <= _LOW_BUDGET else "medium" if budget <= _MEDIUM_BUDGET else "high"
         case other:
-            raise unsupported_value("thinking.type", other)
+            raise unsupported_value_error("thinking.type", other)
     request.params["effort"] = "thinking" if thinking else "output_config.effort"
 
 
@@ -298,7 +298,7 @@ def _parse_output(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     config = read_optional(body, "output_config", dict) or {}
     for name, value in config.items():
         if name not in ("effort", "format") and not is_empty(value):
-            raise unsupported_value(f"output_config.{name[:60]}", value)
+            raise unsupported_value_error(f"output_config.{name[:60]}", value)
     if config.get("effort") is not None and request.effort != "none":
         request.effort = require(config["effort"], str, "output_config.effort")
     form = config.get("format") or body.get("output_format")
@@ -307,7 +307,7 @@ def _parse_output(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     if form is None:
         return
     if require(form, dict, param).get("type") != "json_schema":
-        raise unsupported_value(f"{param}.type", form.get("type"))
+        raise unsupported_value_error(f"{param}.type", form.get("type"))
     check_part(request, form, param, ("type", "schema"), unused=("name",), prefix=f"{param}.")
     request.json_format = JsonFormat(require(form.get("schema"), dict, f"{param}.schema"), strict=True)
 
@@ -315,16 +315,16 @@ def _parse_output(request: NeutralRequest, body: Mapping[str, Any]) -> None:
 def _parse_harmless(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     metadata = read_optional(body, "metadata", dict) or {}
     if metadata:
-        request.leave_out("metadata")
+        request.record_ignored_field("metadata")
     management = read_optional(body, "context_management", dict) or {}
     check_part(request, management, "context_management", ("edits",))
     for edit in read_optional(management, "edits", list, "context_management.edits") or []:
         # Keeping all thinking is what happens anyway.
         keeps = isinstance(edit, dict) and str(edit.get("type")).startswith("clear_thinking")
         if not keeps or edit.get("keep") != "all" or len(edit) > len(("type", "keep")):
-            raise unsupported_value("context_management", edit)
+            raise unsupported_value_error("context_management", edit)
     if management:
-        request.leave_out("context_management")
+        request.record_ignored_field("context_management")
 
 
 # Building requests.
@@ -345,10 +345,10 @@ def build(request: NeutralRequest, model: str, *, max_tokens: int) -> Json:
     body |= {name: value for name, value in values.items() if value is not None}
     body |= {"stop_sequences": request.stop} if request.stop else {}
     if request.seed is not None:
-        request.leave_out(request.params.get("seed", "seed"))
+        request.record_ignored_field(request.params.get("seed", "seed"))
     for name in ("presence_penalty", "frequency_penalty"):
         if getattr(request, name) is not None:
-            raise request.refuse(name, "Anthropic's API")
+            raise request.unsupported_field_error(name, "Anthropic's API")
     return body | _build_output(request)
 
 
@@ -393,7 +393,7 @@ def _build_output(request: NeutralRequest) -> Json:
         elif effort in _EFFORTS:
             config["effort"] = effort
         else:
-            raise request.refuse("effort", "Anthropic's API")
+            raise request.unsupported_field_error("effort", "Anthropic's API")
     if request.json_format is not None:
         config["format"] = {"type": "json_schema", "schema": request.json_format.schema}
         request.leave_out_format_names()
@@ -415,10 +415,10 @@ def _build_part(request: NeutralRequest, part: Part) -> Json:
             return {"type": "image", "source": _source(part.media_type, part.data, part.url)}
         case FilePart():
             return _build_document(part)
-        case ReasoningPart(Wire.MESSAGES, native) if native is not None:
+        case ReasoningPart(ApiFormat.MESSAGES, native) if native is not None:
             return native
         case ReasoningPart():
-            request.leave_out("reasoning")
+            request.record_ignored_field("reasoning")
             return {}
         case CallPart(call, name, arguments):
             given = parse_object(arguments)
@@ -473,8 +473,8 @@ class Reader:
         match fields.get("type"):
             case "message_start":
                 message = fields.get("message") or {}
-                self._usage = parse_usage(Wire.MESSAGES, message.get("usage"), self._usage)
-                yield Started(str(message.get("id") or ""))
+                self._usage = parse_usage(ApiFormat.MESSAGES, message.get("usage"), self._usage)
+                yield AnswerStart(str(message.get("id") or ""))
             case "content_block_start":
                 self._block = dict(fields.get("content_block") or {})
                 yield from self._start_block()
@@ -486,10 +486,10 @@ class Reader:
                 delta = fields.get("delta") or {}
                 self._stop = _STOPS.get(str(delta.get("stop_reason")), "end")
                 self._sequence = delta.get("stop_sequence")
-                self._usage = parse_usage(Wire.MESSAGES, fields.get("usage"), self._usage)
+                self._usage = parse_usage(ApiFormat.MESSAGES, fields.get("usage"), self._usage)
             case "message_stop":
                 self.has_ended = True
-                yield Ended(self._stop, self._usage, self._sequence)
+                yield AnswerEnd(self._stop, self._usage, self._sequence)
             case "error":
                 self.error = fields.get("error") or {}
 
@@ -517,7 +517,7 @@ class Reader:
     def _end_block(self) -> Iterator[AnswerEvent]:
         match self._block.get("type"):
             case "thinking" | "redacted_thinking":
-                yield ReasoningEnd(Wire.MESSAGES, self._block)
+                yield ReasoningEnd(ApiFormat.MESSAGES, self._block)
             case "tool_use":
                 if not self._block.get("json"):
                     yield CallDelta(to_json_text(self._block.get("input") or {}))
@@ -547,12 +547,12 @@ class Writer:
         self._blocks: list[Json] = []
         self._open: str | None = None
         self._arguments: list[str] = []
-        self._end: Ended | None = None
+        self._end: AnswerEnd | None = None
 
     def write(self, event: AnswerEvent) -> Iterator[bytes]:
         """Yield an event of the answer in the format of this API."""
         match event:
-            case Started():
+            case AnswerStart():
                 begun = {**self._head(), "content": [], "stop_reason": None, "usage": self._usage(TokenUsage())}
                 yield _event("message_start", message=begun)
             case TextDelta(text) | RefusalDelta(text) if text:
@@ -581,7 +581,7 @@ class Writer:
                 given = parse_object(written)
                 self._blocks[-1]["input"] = {"input": written} if given is None else given
                 yield from self._close()
-            case Ended(stop, usage, sequence):
+            case AnswerEnd(stop, usage, sequence):
                 self._end = event
                 yield from self._close()
                 delta = {"stop_reason": _STOP_REASONS.get(stop, "end_turn"), "stop_sequence": sequence}
@@ -603,7 +603,7 @@ class Writer:
         return {**named, "stop_sequence": None}
 
     def _usage(self, usage: TokenUsage) -> dict[str, object]:
-        return usage_to_json(Wire.MESSAGES, usage)
+        return usage_to_json(ApiFormat.MESSAGES, usage)
 
     def _begin(self, kind: str, block: Json) -> Iterator[bytes]:
         if self._open == kind:

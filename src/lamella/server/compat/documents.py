@@ -44,7 +44,7 @@ class FramedDocument(NamedTuple):
     name: str
 
 
-class Reference(NamedTuple):
+class DocumentReference(NamedTuple):
     """A repeated document, as a range of characters, and the line that replaces it."""
 
     start: int
@@ -137,18 +137,18 @@ def _usable_name(name: str | None, body: str) -> str | None:
     return name if usable else None
 
 
-def plan_references(texts: Sequence[str], *, unchanged: int = 0) -> list[list[Reference]]:
+def plan_references(texts: Sequence[str], *, unchanged_count: int = 0) -> list[list[DocumentReference]]:
     """Return the references for each text of a history, in order.
 
-    The first ``unchanged`` texts stay as they are, and so do texts in which the client wrote such a reference. Their
+    The first ``unchanged_count`` texts stay as they are, and so do texts in which the client wrote such a reference. Their
     documents are first copies like any others.
     """
     versions = DocumentVersions()
-    return [_plan_text(text, versions, is_unchanged=place < unchanged) for place, text in enumerate(texts)]
+    return [_plan_text(text, versions, is_unchanged=place < unchanged_count) for place, text in enumerate(texts)]
 
 
-def _plan_text(text: str, versions: DocumentVersions, *, is_unchanged: bool) -> list[Reference]:
-    planned: list[Reference] = []
+def _plan_text(text: str, versions: DocumentVersions, *, is_unchanged: bool) -> list[DocumentReference]:
+    planned: list[DocumentReference] = []
     # Among references that the client wrote itself, nobody could tell which are Lamella's.
     is_unchanged = is_unchanged or _REFERENCE.search(text) is not None
     for document in find_documents(text):
@@ -156,7 +156,7 @@ def _plan_text(text: str, versions: DocumentVersions, *, is_unchanged: bool) -> 
         if not versions.add(name, copy) and not is_unchanged:
             line = _format_reference(name, versions.get_number(name, copy), versions.count(name))
             if len(line) < len(copy):
-                planned.append(Reference(document.start, document.end, line))
+                planned.append(DocumentReference(document.start, document.end, line))
     return planned
 
 
@@ -165,7 +165,7 @@ def _format_reference(name: str, version: int, versions: int) -> str:
     return f'[Document "{name}": identical to {which} above]'
 
 
-def apply_references(text: str, references: Sequence[Reference]) -> str:
+def apply_references(text: str, references: Sequence[DocumentReference]) -> str:
     """Return a text with its repeated documents replaced."""
     parts: list[str] = []
     at = 0

@@ -19,7 +19,7 @@ from lamella.server.compat.descriptions import (
     TokenCountRequest,
 )
 from lamella.server.compat.json_spans import Replacement, encode_json, find_members, find_root, splice
-from lamella.server.compat.requests import build_same_wire_body, parse_object_body, parse_request
+from lamella.server.compat.requests import build_passthrough_body, parse_object_body, parse_request
 from lamella.server.compat.service import (
     CompatService,
     Upstream,
@@ -29,7 +29,7 @@ from lamella.server.compat.service import (
 )
 from lamella.server.compat.translation import FORMATS
 from lamella.server.compat.upstream import UpstreamResponse
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.wires import ApiFormat
 from lamella.server.json_responses import EscapedJSONResponse
 from lamella.server.openapi import CHUNK_STREAM_DOCS, describe_request, describe_response
 from lamella.server.state import Caller, ChatCaller, ReadCaller
@@ -60,7 +60,7 @@ async def _answer(request: Request, answering: Awaitable[Response]) -> Response:
 )
 async def create_chat_completion(request: Request, caller: ChatCaller) -> Response:
     """Answer a request as OpenAI's API does; the messages of the request are the whole conversation."""
-    return await _answer(request, _service(request).answer(request, Wire.CHAT, caller))
+    return await _answer(request, _service(request).answer(request, ApiFormat.CHAT, caller))
 
 
 @router.post(
@@ -72,7 +72,7 @@ async def create_chat_completion(request: Request, caller: ChatCaller) -> Respon
 )
 async def create_response(request: Request, caller: ChatCaller) -> Response:
     """Answer a request as OpenAI's API does; `previous_response_id` continues a stored response of the same owner."""
-    return await _answer(request, _service(request).answer(request, Wire.RESPONSES, caller))
+    return await _answer(request, _service(request).answer(request, ApiFormat.RESPONSES, caller))
 
 
 @router.post(
@@ -84,7 +84,7 @@ async def create_response(request: Request, caller: ChatCaller) -> Response:
 )
 async def create_message(request: Request, caller: ChatCaller) -> Response:
     """Answer a request as Anthropic's API does; the messages of the request are the whole conversation."""
-    return await _answer(request, _service(request).answer(request, Wire.MESSAGES, caller))
+    return await _answer(request, _service(request).answer(request, ApiFormat.MESSAGES, caller))
 
 
 @router.post(
@@ -97,16 +97,16 @@ async def create_message(request: Request, caller: ChatCaller) -> Response:
 async def count_tokens(request: Request, caller: ChatCaller) -> Response:
     """Return the provider's count, or an estimate if the provider has another API."""
     service = _service(request)
-    client = parse_request(Wire.MESSAGES, await request.body())
+    client = parse_request(ApiFormat.MESSAGES, await request.body())
     notes: list[str] = []
-    upstream = await service.find_upstream(caller, client.model, notes)
-    if upstream.endpoint is not None and Wire.MESSAGES in upstream.endpoint.wires:
-        body = build_same_wire_body(client, model=upstream.own_name)
+    upstream = await service.find_upstream_or_default(caller, client.model, notes)
+    if upstream.endpoint is not None and ApiFormat.MESSAGES in upstream.endpoint.api_formats:
+        body = build_passthrough_body(client, model=upstream.name_without_provider)
         return await _forward(service, request, upstream, "/messages/count_tokens", body, notes=notes)
     counter = service.state.engine_pool.services.counter.get_tokenizer(upstream.model)
-    texts = FORMATS[Wire.MESSAGES].collect_texts(client.body)
+    texts = FORMATS[ApiFormat.MESSAGES].collect_texts(client.body)
     tools = encode_json(client.body.get("tools") or []).decode()
-    counted = await service.run(lambda: sum(counter.count(text) for text in (*texts, tools)))
+    counted = await service.run_in_worker(lambda: sum(counter.count(text) for text in (*texts, tools)))
     return EscapedJSONResponse({"input_tokens": counted}, headers=format_notes(notes))
 
 
@@ -119,7 +119,7 @@ async def count_tokens(request: Request, caller: ChatCaller) -> Response:
 async def read_response(response_id: str, request: Request, caller: ReadCaller) -> Response:
     """Return a response that was created without `"store": false`, if it belongs to the caller."""
     service = _service(request)
-    found = await service.run(lambda: service.responses.find(caller.owner, response_id))
+    found = await service.run_in_worker(lambda: service.responses.find(caller.owner, response_id))
     if found is not None:
         return EscapedJSONResponse(found.body)
     upstream = await _upstream_of_response(service, caller, response_id)
@@ -135,8 +135,8 @@ async def read_response(response_id: str, request: Request, caller: ReadCaller) 
 async def delete_response(response_id: str, request: Request, caller: ChatCaller) -> Response:
     """Delete a response of the caller."""
     service = _service(request)
-    if await service.run(lambda: service.responses.find(caller.owner, response_id)) is not None:
-        await service.run(lambda: service.responses.delete(caller.owner, response_id))
+    if await service.run_in_worker(lambda: service.responses.find(caller.owner, response_id)) is not None:
+        await service.run_in_worker(lambda: service.responses.delete(caller.owner, response_id))
         return EscapedJSONResponse({"id": response_id, "object": "response", "deleted": True})
     upstream = await _upstream_of_response(service, caller, response_id)
     return await _forward(service, request, upstream, f"/responses/{response_id}", None, method="DELETE")
@@ -147,8 +147,8 @@ async def create_embeddings(request: Request, caller: ChatCaller) -> Response:
     """Pass a request on to the provider of the default model, if that has this API."""
     service, data = _service(request), await request.body()
     body = parse_object_body(data)
-    upstream = await service.find_upstream(caller, "", [])
-    if upstream.endpoint is None or Wire.CHAT not in upstream.endpoint.wires:
+    upstream = await service.find_upstream_or_default(caller, "", [])
+    if upstream.endpoint is None or ApiFormat.CHAT not in upstream.endpoint.api_formats:
         raise NotFoundError(
             "The provider of this server has no embeddings.",
             hint="Start it with a model of OpenAI or a compatible server.",
@@ -160,13 +160,13 @@ async def create_embeddings(request: Request, caller: ChatCaller) -> Response:
 
 async def _upstream_of_response(service: CompatService, caller: Caller, response_id: str) -> Upstream:
     """Return the upstream that may have a response, if it belongs to the caller."""
-    upstream = await service.find_upstream(caller, "", [])
-    has_responses = upstream.endpoint is not None and Wire.RESPONSES in upstream.endpoint.wires
+    upstream = await service.find_upstream_or_default(caller, "", [])
+    has_responses = upstream.endpoint is not None and ApiFormat.RESPONSES in upstream.endpoint.api_formats
     is_plain = response_id.replace("_", "").replace("-", "").isalnum()
     if (
         not has_responses
         or not is_plain
-        or not await service.run(lambda: service.responses.owns(caller.owner, response_id))
+        or not await service.run_in_worker(lambda: service.responses.owns(caller.owner, response_id))
     ):
         raise NotFoundError(f"There is no response {response_id[:100]!r}.", hint="Send the id of one as it came.")
     return upstream

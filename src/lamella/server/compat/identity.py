@@ -83,13 +83,13 @@ def has_breakpoints(value: object) -> bool:
 
 def find_conversation_label(headers: Mapping[str, str], body: Mapping[str, object]) -> str | None:
     """Return the label that a client gives its conversation, or None; the first of the known places counts."""
-    own, session = headers.get(CONVERSATION_HEADER), find_session(headers)
+    own, session = headers.get(CONVERSATION_HEADER), find_session_id(headers)
     places = (own, session, body.get("prompt_cache_key"), _metadata_session(body))
     found = next((one for one in places if isinstance(one, str) and one.strip()), None)
     return None if found is None else found[:_MAX_LABEL_CHARS]
 
 
-def find_session(headers: Mapping[str, str]) -> str | None:
+def find_session_id(headers: Mapping[str, str]) -> str | None:
     """Return the id of the session in the headers of a client, or None."""
     claude, *others = (headers.get(name) for name in _SESSION_HEADERS)
     agent = headers.get(_AGENT_HEADER)

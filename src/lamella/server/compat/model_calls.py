@@ -33,12 +33,13 @@ from lamella.providers import (
 from lamella.server.compat.json_spans import decode_json
 from lamella.server.compat.neutral import (
     PROVIDER_FORMAT,
+    AnswerEnd,
     AnswerEvent,
+    AnswerStart,
     CallDelta,
     CallEnd,
     CallPart,
     CallStart,
-    Ended,
     FilePart,
     ImagePart,
     Json,
@@ -48,7 +49,6 @@ from lamella.server.compat.neutral import (
     ReasoningEnd,
     ReasoningPart,
     ResultPart,
-    Started,
     TextDelta,
     TextPart,
     parse_object,
@@ -94,7 +94,7 @@ class ModelAbilities:
 def build_model_request(request: NeutralRequest, model: str, abilities: ModelAbilities) -> ModelRequest:
     """Return the request for a provider of Lamella; ``kind`` is ``local``, ``gemini`` or ``other``."""
     if request.tools and not abilities.takes_tools:
-        raise request.refuse("tools", "this model")
+        raise request.unsupported_field_error("tools", "this model")
     messages: list[Message] = []
     for one in request.messages:
         if one.role != "system" or abilities.kind == "other" or all(before.role is Role.SYSTEM for before in messages):
@@ -149,16 +149,16 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage, abilities:
             case ImagePart() if abilities.takes_images and part.data:
                 images.append(_decode_image(part, f"{message.param}.content"))
             case ImagePart() | FilePart():
-                raise request.refuse(f"{message.param}.content", "this model: a picture or a file")
+                raise request.unsupported_field_error(f"{message.param}.content", "this model: a picture or a file")
             case CallPart(call, name, arguments):
                 calls.append(ToolCall(id=call, name=name, arguments=arguments))
             case ReasoningPart(wire, item) if item is not None and str(wire).startswith(PROVIDER_FORMAT):
                 native = ProviderReply(format=str(wire).removeprefix(PROVIDER_FORMAT), json=str(item.get("json")))
             case ReasoningPart():
-                request.leave_out("reasoning")
+                request.record_ignored_field("reasoning")
     if native is not None and not _says_the_same(native, texts, calls):
         # The client has changed its copy of the answer. The copy inside the signature would undo that.
-        request.leave_out("reasoning")
+        request.record_ignored_field("reasoning")
         native = None
     built = Message(
         role=Role(message.role),
@@ -181,7 +181,9 @@ def _build_result(
             case ImagePart() if abilities.kind == "gemini" and abilities.takes_images and part.data:
                 images.append(_decode_image(part, f"{message.param}.content"))
             case _:
-                raise request.refuse(f"{message.param}.content", "this model: a picture or a file in a result")
+                raise request.unsupported_field_error(
+                    f"{message.param}.content", "this model: a picture or a file in a result"
+                )
     return Message(
         role=Role.TOOL,
         pieces=_join_texts(texts),
@@ -226,9 +228,9 @@ def _build_extra_fields(request: NeutralRequest, kind: str) -> Json:
     choice = request.tool_choice if request.tools and request.tool_choice not in (None, "auto", "none") else None
     form = request.json_format
     if request.parallel_calls is False and request.tools and request.tool_choice != "none":
-        raise request.refuse("parallel_calls", "this model")
+        raise request.unsupported_field_error("parallel_calls", "this model")
     if any(one.strict for one in request.tools):
-        request.leave_out("tools.strict")
+        request.record_ignored_field("tools.strict")
     request.leave_out_format_names()
     if kind == "gemini":
         values: Json = {
@@ -263,15 +265,15 @@ def _build_extra_fields(request: NeutralRequest, kind: str) -> Json:
         # Nothing is known about this provider, so nothing beyond the common fields can be asked of it.
         for name in set_fields:
             if name != "seed":
-                raise request.refuse(name, "this model")
-            request.leave_out(request.params.get(name, name))
+                raise request.unsupported_field_error(name, "this model")
+            request.record_ignored_field(request.params.get(name, name))
         return {}
     if form is not None:
         schema = {"name": form.name or "answer", "schema": form.schema}
         set_fields["response_format"] = {"type": "json_schema", "json_schema": schema}
     set_fields.pop("json_format", None)
     if choice is not None and choice != "required":
-        raise request.refuse("tool_choice", "this model")
+        raise request.unsupported_field_error("tool_choice", "this model")
     return set_fields
 
 
@@ -284,7 +286,7 @@ async def read_deltas(deltas: AsyncIterator[Delta]) -> AsyncGenerator[AnswerEven
         async for delta in deltas:
             if not has_started:
                 has_started = True
-                yield Started("")
+                yield AnswerStart("")
             match delta:
                 case AnswerText(text=text):
                     yield TextDelta(text)
@@ -309,4 +311,4 @@ def _end(stop: StopDelta, calls: Sequence[ToolCall], usage: TokenUsage) -> list[
         events.append(ReasoningEnd(f"{PROVIDER_FORMAT}{stop.provider_reply.format}", native))
     for call in calls:
         events += (CallStart(call.id, call.name), CallDelta(call.arguments), CallEnd())
-    return [*events, Ended(_STOPS.get(stop.reason.value, "end"), usage)]
+    return [*events, AnswerEnd(_STOPS.get(stop.reason.value, "end"), usage)]

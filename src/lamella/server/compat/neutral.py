@@ -17,7 +17,7 @@ from zlib import error as ZlibError  # noqa: N812 - the class has no name of its
 from lamella.server.compat.json_spans import decode_json, encode_json
 from lamella.server.compat.refusals import RefusedFieldError
 from lamella.server.compat.usage import TokenUsage
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.wires import ApiFormat
 
 Json = dict[str, Any]
 # In front of the name of a reply format of Lamella's providers, where reasoning names the API that made it.
@@ -117,7 +117,7 @@ class NeutralRequest:
     - ``unused``: names of fields that are left out and change nothing in the answer.
     """
 
-    wire: Wire
+    wire: ApiFormat
     messages: list[NeutralMessage]
     tools: list[ToolSpec] = field(default_factory=list)
     tool_choice: str | None = None
@@ -137,12 +137,12 @@ class NeutralRequest:
     params: dict[str, str] = field(default_factory=dict)
     unused: list[str] = field(default_factory=list)
 
-    def refuse(self, name: str, upstream: str) -> RefusedFieldError:
+    def unsupported_field_error(self, name: str, upstream: str) -> RefusedFieldError:
         """Return the error for a field that an upstream cannot express."""
         param = self.params.get(name, name)
         return RefusedFieldError(param, f"{param} cannot be translated for {upstream}.")
 
-    def leave_out(self, name: str) -> None:
+    def record_ignored_field(self, name: str) -> None:
         """Record a field that is left out."""
         if name not in self.unused:
             self.unused.append(name)
@@ -157,7 +157,7 @@ class NeutralRequest:
                 "description": bool(form.description),
             }
             for name in (name for name, is_said in said.items() if is_said):
-                self.leave_out(f"{param}.{name}")
+                self.record_ignored_field(f"{param}.{name}")
 
     def find_tool(self, name: str) -> ToolSpec | None:
         """Return the tool that the model knows by a name."""
@@ -167,7 +167,7 @@ class NeutralRequest:
 # The events of an answer.
 
 
-class Started(NamedTuple):
+class AnswerStart(NamedTuple):
     """The answer begins; ``id`` is the upstream's id of it."""
 
     id: str
@@ -215,7 +215,7 @@ class CallEnd(NamedTuple):
     """The current call is complete."""
 
 
-class Ended(NamedTuple):
+class AnswerEnd(NamedTuple):
     """The answer is complete; ``stop`` is end, length, tools, sequence, refused or window."""
 
     stop: str
@@ -224,7 +224,7 @@ class Ended(NamedTuple):
 
 
 AnswerEvent = (
-    Started | TextDelta | RefusalDelta | ReasoningDelta | ReasoningEnd | CallStart | CallDelta | CallEnd | Ended
+    AnswerStart | TextDelta | RefusalDelta | ReasoningDelta | ReasoningEnd | CallStart | CallDelta | CallEnd | AnswerEnd
 )
 
 
@@ -249,12 +249,12 @@ def unpack_reasoning(signature: object) -> ReasoningPart:
         return ReasoningPart(None, None)
 
 
-def attach_reasoning(call_id: str, wire: str, native: Mapping[str, Any]) -> str:
+def pack_reasoning_into_call_id(call_id: str, wire: str, native: Mapping[str, Any]) -> str:
     """Return the id of a call with packed reasoning, for an API that has no field for signatures."""
     return f"{call_id}.{pack_reasoning(wire, native)}"
 
 
-def detach_reasoning(call_id: str) -> tuple[str, ReasoningPart | None]:
+def split_packed_call_id(call_id: str) -> tuple[str, ReasoningPart | None]:
     """Return the own id of a call, and the reasoning that was attached to it."""
     own, mark, packed = call_id.partition(f".{_CARRIED_PREFIX}")
     return own, unpack_reasoning(_CARRIED_PREFIX + packed) if mark else None
@@ -283,12 +283,12 @@ def is_empty(value: object) -> bool:
     return value is None or value in ([], {})
 
 
-def unsupported_value(param: str, value: object) -> RefusedFieldError:
+def unsupported_value_error(param: str, value: object) -> RefusedFieldError:
     """Return the error for a value that cannot be translated."""
     return RefusedFieldError(param, f"{str(value)[:60]!r} cannot be translated for this model.")
 
 
-def check_fields(body: Mapping[str, Any], known: frozenset[str], *, unused: frozenset[str]) -> list[str]:
+def list_ignored_fields(body: Mapping[str, Any], known: frozenset[str], *, unused: frozenset[str]) -> list[str]:
     """Return the names of fields that are left out; raises for a field that is neither known nor without effect."""
     found = []
     for name, value in body.items():
@@ -319,7 +319,7 @@ def check_part(
         if name not in unused:
             at = f"{param}.{name[:100]}"
             raise RefusedFieldError(at, f"{at} cannot be translated for this model.")
-        request.leave_out(f"{prefix}{name}")
+        request.record_ignored_field(f"{prefix}{name}")
 
 
 def to_json_text(value: object) -> str:

@@ -5,12 +5,13 @@ from typing import Any
 
 from lamella.server.compat.neutral import (
     PROVIDER_FORMAT,
+    AnswerEnd,
     AnswerEvent,
+    AnswerStart,
     CallDelta,
     CallEnd,
     CallPart,
     CallStart,
-    Ended,
     FilePart,
     ImagePart,
     Json,
@@ -23,23 +24,22 @@ from lamella.server.compat.neutral import (
     ReasoningPart,
     RefusalDelta,
     ResultPart,
-    Started,
     TextDelta,
     TextPart,
     ToolSpec,
-    attach_reasoning,
-    check_fields,
     check_part,
-    detach_reasoning,
     is_empty,
+    list_ignored_fields,
+    pack_reasoning_into_call_id,
     read_optional,
     require,
     split_data_url,
-    unsupported_value,
+    split_packed_call_id,
+    unsupported_value_error,
 )
 from lamella.server.compat.streams import DONE, SseEvent, decode_event, format_event
 from lamella.server.compat.usage import TokenUsage, parse_usage, usage_to_json
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.wires import ApiFormat
 
 _KNOWN = frozenset(
     {
@@ -86,7 +86,7 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
     stop = read_optional(body, "stop", (str, list))
     options = read_optional(body, "stream_options", dict) or {}
     request = NeutralRequest(
-        wire=Wire.CHAT,
+        wire=ApiFormat.CHAT,
         messages=[],
         max_tokens=read_optional(body, "max_completion_tokens", int) or read_optional(body, "max_tokens", int),
         temperature=read_optional(body, "temperature", (int, float)),
@@ -106,18 +106,18 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
             "max_tokens": "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens",
         },
     )
-    request.unused += check_fields(body, _KNOWN, unused=_UNUSED)
+    request.unused += list_ignored_fields(body, _KNOWN, unused=_UNUSED)
     check_part(request, options, "stream_options", ("include_usage",), unused=("include_obfuscation",))
     for name, harmless in _DEFAULTS.items():
         if not is_empty(body.get(name)) and body[name] not in harmless:
-            raise unsupported_value(name, body[name])
+            raise unsupported_value_error(name, body[name])
     for place, message in enumerate(body["messages"]):
         request.messages += _parse_message(request, message, f"messages.{place}")
     request.tools = [*_parse_tools(request, body), *_parse_functions(request, body)]
     request.tool_choice = _parse_choice(request, body)
     request.json_format = _parse_format(request, read_optional(body, "response_format", dict))
     if body.get("store") is False:
-        request.leave_out("store")
+        request.record_ignored_field("store")
     return request
 
 
@@ -135,13 +135,13 @@ def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterat
         case "assistant":
             yield NeutralMessage("assistant", tuple(_parse_answer(request, message, param)), param)
         case "tool":
-            call, _ = detach_reasoning(require(message.get("tool_call_id"), str, f"{param}.tool_call_id"))
+            call, _ = split_packed_call_id(require(message.get("tool_call_id"), str, f"{param}.tool_call_id"))
             yield NeutralMessage("tool", (_parse_result(request, call, content, param),), param)
         case "function":
             name = require(message.get("name"), str, f"{param}.name")
             yield NeutralMessage("tool", (_parse_result(request, name, content, param),), param)
         case _:
-            raise unsupported_value(f"{param}.role", role)
+            raise unsupported_value_error(f"{param}.role", role)
 
 
 def _parse_result(request: NeutralRequest, call: str, content: object, param: str) -> ResultPart:
@@ -151,7 +151,7 @@ def _parse_result(request: NeutralRequest, call: str, content: object, param: st
 
 def _parse_answer(request: NeutralRequest, message: Json, param: str) -> Iterator[Part]:
     if message.get("audio") is not None:
-        raise unsupported_value(f"{param}.audio", "audio")
+        raise unsupported_value_error(f"{param}.audio", "audio")
     yield from _parse_content(request, message.get("content"), f"{param}.content")
     if isinstance(message.get("refusal"), str):
         yield TextPart(message["refusal"])
@@ -160,10 +160,10 @@ def _parse_answer(request: NeutralRequest, message: Json, param: str) -> Iterato
         known = ("id", "type", "function", "custom", "index")
         check_part(request, require(call, dict, at), at, known, unused=("extra_content",), prefix="tool_calls.")
         if call.get("type", "function") not in list(_CALL_FIELDS):
-            raise unsupported_value(f"{at}.type", call["type"])
+            raise unsupported_value_error(f"{at}.type", call["type"])
         kind = "custom" if call.get("custom") else "function"
         name, arguments = _parse_call(request, call.get(kind), f"{at}.{kind}", _CALL_FIELDS[kind])
-        own, reasoning = detach_reasoning(require(call.get("id"), str, f"{at}.id"))
+        own, reasoning = split_packed_call_id(require(call.get("id"), str, f"{at}.id"))
         if reasoning is not None:
             yield reasoning
         yield CallPart(own, name, arguments)
@@ -201,7 +201,7 @@ def _parse_content(request: NeutralRequest, content: object, param: str) -> Iter
                 check_part(request, part, at, ("type", "file"), unused=_UNUSED_IN_PARTS)
                 yield _parse_file(request, require(part.get("file"), dict, f"{at}.file"), f"{at}.file")
             case kind:
-                raise unsupported_value(f"{at}.type", kind)
+                raise unsupported_value_error(f"{at}.type", kind)
 
 
 def parse_image_url(url: str) -> ImagePart:
@@ -219,7 +219,7 @@ def parse_file_data(file: Json, param: str) -> FilePart:
     """Return a file whose data is in a data URL."""
     data = split_data_url(read_optional(file, "file_data", str, f"{param}.file_data") or "")
     if data is None:
-        raise unsupported_value(param, "a file without its data")
+        raise unsupported_value_error(param, "a file without its data")
     return FilePart(data[0], data[1], name=read_optional(file, "filename", str, f"{param}.filename") or "")
 
 
@@ -237,7 +237,7 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> Iterator[T
                 custom = require(tool.get("custom"), dict, f"{param}.custom")
                 yield parse_custom_tool(request, custom, f"{param}.custom")
             case kind:
-                raise unsupported_value(f"{param}.type", kind)
+                raise unsupported_value_error(f"{param}.type", kind)
 
 
 def _parse_functions(request: NeutralRequest, body: Mapping[str, Any]) -> Iterator[ToolSpec]:
@@ -276,7 +276,7 @@ def _parse_grammar(request: NeutralRequest, tool: Json, param: str) -> str:
     """Return the grammar of a custom tool; the Chat Completions API has it one level deeper than the Responses API."""
     form: Json = read_optional(tool, "format", dict, f"{param}.format") or {}
     if form.get("type", "grammar") not in ("text", "grammar"):
-        raise unsupported_value(f"{param}.format.type", form["type"])
+        raise unsupported_value_error(f"{param}.format.type", form["type"])
     check_part(
         request, form, f"{param}.format", ("type", "grammar", "definition"), unused=("syntax",), prefix="tools.format."
     )
@@ -300,7 +300,7 @@ def _parse_choice(request: NeutralRequest, body: Mapping[str, Any]) -> str | Non
         case {"name": str()}:
             at, named = field, choice
         case _:
-            raise unsupported_value(field, choice)
+            raise unsupported_value_error(field, choice)
     check_part(request, named, at, ("name",))
     return f"tool:{require(named.get('name'), str, f'{at}.name')}"
 
@@ -315,7 +315,7 @@ def _parse_format(request: NeutralRequest, form: Json | None) -> JsonFormat | No
             inner = require(form.get("json_schema"), dict, "response_format.json_schema")
             return parse_schema_format(request, inner, "response_format.json_schema")
         case kind:
-            raise unsupported_value("response_format.type", kind)
+            raise unsupported_value_error("response_format.type", kind)
 
 
 def parse_schema_format(request: NeutralRequest, form: Json, param: str) -> JsonFormat:
@@ -336,9 +336,9 @@ def build(request: NeutralRequest, model: str, *, is_openai: bool) -> Json:
     for message in request.messages:
         body["messages"] += _build_messages(request, message)
     if request.top_k is not None:
-        raise request.refuse("top_k", "this API")
+        raise request.unsupported_field_error("top_k", "this API")
     if len(request.stop or ()) > _MAX_STOP_SEQUENCES:
-        raise request.refuse("stop", "this API, which takes at most 4")
+        raise request.unsupported_field_error("stop", "this API, which takes at most 4")
     values: Json = {
         "max_completion_tokens" if is_openai else "max_tokens": request.max_tokens,
         "temperature": request.temperature,
@@ -384,7 +384,7 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage) -> Iterato
                 yield {"role": "user", "content": [{"type": "text", "text": image_label(one.call_id)}, *pictures]}
         return
     if any(isinstance(part, ReasoningPart) for part in message.parts):
-        request.leave_out("reasoning")
+        request.record_ignored_field("reasoning")
     content = [part for part in message.parts if isinstance(part, TextPart | ImagePart | FilePart)]
     calls = [part for part in message.parts if isinstance(part, CallPart)]
     built: Json = {"role": message.role, "content": _build_content(content, message.param)}
@@ -405,7 +405,7 @@ def image_label(call_id: str) -> str:
 
 def _build_result(request: NeutralRequest, message: NeutralMessage, result: ResultPart) -> Json:
     if result.has_failed:
-        request.leave_out("is_error")
+        request.record_ignored_field("is_error")
     texts = [part for part in result.parts if isinstance(part, TextPart)]
     return {"role": "tool", "tool_call_id": result.call_id, "content": _build_content(texts, message.param)}
 
@@ -427,7 +427,7 @@ def _build_part(part: Part, param: str) -> Json:
         case FilePart() if part.data:
             data = f"data:{part.media_type};base64,{part.data}"
             return {"type": "file", "file": {"filename": part.name or "document", "file_data": data}}
-    raise unsupported_value(f"{param}.content", "this part")
+    raise unsupported_value_error(f"{param}.content", "this part")
 
 
 def image_url(part: ImagePart) -> str:
@@ -469,8 +469,8 @@ class Reader:
             return
         if not self._has_started:
             self._has_started = True
-            yield Started(str(chunk.get("id") or ""))
-        self._usage = parse_usage(Wire.CHAT, chunk.get("usage"), self._usage)
+            yield AnswerStart(str(chunk.get("id") or ""))
+        self._usage = parse_usage(ApiFormat.CHAT, chunk.get("usage"), self._usage)
         for choice in (chunk.get("choices") or [])[:1]:
             yield from self._read_delta(choice.get("delta") or {})
             if choice.get("finish_reason"):
@@ -481,7 +481,7 @@ class Reader:
         if self._stop is not None and not self.has_ended:
             self.has_ended = True
             yield from self._end_call()
-            yield Ended(self._stop, self._usage)
+            yield AnswerEnd(self._stop, self._usage)
 
     def _read_delta(self, delta: Json) -> Iterator[AnswerEvent]:
         reasoning = next((delta[name] for name in _REASONING_FIELDS if isinstance(delta.get(name), str)), "")
@@ -529,12 +529,12 @@ class Writer:
         self._texts: dict[str, list[str]] = {"content": [], "refusal": [], "reasoning_content": []}
         self._calls: list[Json] = []
         self._reasoning: ReasoningEnd | None = None
-        self._end: Ended | None = None
+        self._end: AnswerEnd | None = None
 
     def write(self, event: AnswerEvent) -> Iterator[bytes]:
         """Yield an event of the answer in the format of this API."""
         match event:
-            case Started():
+            case AnswerStart():
                 yield self._chunk({"role": "assistant", "content": "", "refusal": None})
             case TextDelta(text) if text:
                 yield self._text("content", text)
@@ -546,18 +546,18 @@ class Writer:
                 self._reasoning = event
             case CallStart(call, name):
                 if self._reasoning is not None:
-                    call, self._reasoning = attach_reasoning(call, *self._reasoning), None
+                    call, self._reasoning = pack_reasoning_into_call_id(call, *self._reasoning), None
                 function = {"name": name, "arguments": ""}
                 self._calls.append({"id": call, "type": "function", "function": function})
                 yield self._call_chunk({"id": call, "type": "function", "function": dict(function)})
             case CallDelta(text) if text:
                 self._calls[-1]["function"]["arguments"] += text
                 yield self._call_chunk({"function": {"arguments": text}})
-            case Ended(stop, usage):
+            case AnswerEnd(stop, usage):
                 self._end = event
                 yield self._chunk({}, finish_reason=_FINISH_REASONS.get(stop, "stop"))
                 if self._request.include_usage:
-                    told = {"choices": [], "usage": usage_to_json(Wire.CHAT, usage)}
+                    told = {"choices": [], "usage": usage_to_json(ApiFormat.CHAT, usage)}
                     yield format_event({"object": "chat.completion.chunk", **self._head, **told})
                 yield b"data: [DONE]\n\n"
 
@@ -580,7 +580,7 @@ class Writer:
         message |= {"tool_calls": self._calls} if self._calls else {}
         finish = _FINISH_REASONS.get(self._end.stop, "stop")
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        usage = usage_to_json(Wire.CHAT, self._end.usage)
+        usage = usage_to_json(ApiFormat.CHAT, self._end.usage)
         return {"object": "chat.completion", **self._head, "choices": [choice], "usage": usage}
 
     def _text(self, name: str, text: str) -> bytes:

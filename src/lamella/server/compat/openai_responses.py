@@ -4,12 +4,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lamella.server.compat.neutral import (
+    AnswerEnd,
     AnswerEvent,
+    AnswerStart,
     CallDelta,
     CallEnd,
     CallPart,
     CallStart,
-    Ended,
     FilePart,
     ImagePart,
     Json,
@@ -22,20 +23,19 @@ from lamella.server.compat.neutral import (
     ReasoningPart,
     RefusalDelta,
     ResultPart,
-    Started,
     TextDelta,
     TextPart,
     ToolSpec,
-    check_fields,
     check_part,
     is_empty,
+    list_ignored_fields,
     pack_reasoning,
     parse_object,
     read_optional,
     require,
     to_json_text,
     unpack_reasoning,
-    unsupported_value,
+    unsupported_value_error,
 )
 from lamella.server.compat.openai_chat import (
     DEFAULT_FORMAT_NAME,
@@ -48,7 +48,7 @@ from lamella.server.compat.openai_chat import (
 from lamella.server.compat.refusals import RefusedFieldError
 from lamella.server.compat.streams import SseEvent, decode_event, format_event
 from lamella.server.compat.usage import parse_usage, usage_to_json
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.wires import ApiFormat
 
 _KNOWN = frozenset(
     {
@@ -89,7 +89,7 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
     """Return a request of this API in neutral form; earlier responses are already part of its input."""
     reasoning = read_optional(body, "reasoning", dict) or {}
     request = NeutralRequest(
-        wire=Wire.RESPONSES,
+        wire=ApiFormat.RESPONSES,
         messages=[],
         max_tokens=read_optional(body, "max_output_tokens", int),
         temperature=read_optional(body, "temperature", (int, float)),
@@ -105,7 +105,7 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
             "max_tokens": "max_output_tokens",
         },
     )
-    request.unused += check_fields(body, _KNOWN, unused=_UNUSED)
+    request.unused += list_ignored_fields(body, _KNOWN, unused=_UNUSED)
     read_optional(body, "store", bool)
     options = read_optional(body, "stream_options", dict) or {}
     check_part(request, options, "stream_options", (), unused=("include_obfuscation",))
@@ -113,7 +113,7 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
     check_part(request, reasoning, "reasoning", ("effort",), unused=summaries, prefix="reasoning.")
     for name, harmless in _DEFAULTS.items():
         if not is_empty(body.get(name)) and body[name] not in harmless:
-            raise unsupported_value(name, body[name])
+            raise unsupported_value_error(name, body[name])
     _parse_tools(request, body)
     if body.get("instructions"):
         request.messages.append(
@@ -127,8 +127,8 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
 def _parse_options(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     for name in read_optional(body, "include", list) or []:
         if name not in _UNUSED_INCLUDES:
-            raise unsupported_value("include", name)
-        request.leave_out(f"include.{name}")
+            raise unsupported_value_error("include", name)
+        request.record_ignored_field(f"include.{name}")
     text = read_optional(body, "text", dict) or {}
     check_part(request, text, "text", ("format",), unused=("verbosity",), prefix="text.")
     form = read_optional(text, "format", dict, "text.format") or {}
@@ -138,7 +138,7 @@ def _parse_options(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         case "json_schema":
             request.json_format = parse_schema_format(request, form, "text.format")
         case kind:
-            raise unsupported_value("text.format.type", kind)
+            raise unsupported_value_error("text.format.type", kind)
 
 
 def _parse_items(request: NeutralRequest, items: Sequence[Json]) -> None:
@@ -175,7 +175,7 @@ def _parse_item(request: NeutralRequest, item: Json, param: str) -> tuple[str, t
         case "message":
             role = {"developer": "system"}.get(str(item.get("role")), item.get("role"))
             if role not in ("system", "user", "assistant"):
-                raise unsupported_value(f"{param}.role", role)
+                raise unsupported_value_error(f"{param}.role", role)
             return role, tuple(_parse_content(request, item.get("content"), f"{param}.content"))
         case "reasoning":
             return "assistant", (unpack_reasoning(item.get("encrypted_content")),)
@@ -203,9 +203,9 @@ def _parse_item(request: NeutralRequest, item: Json, param: str) -> tuple[str, t
             _add_tools(request, tools, f"{param}.tools")
             return "tool", (ResultPart(_read_call_id(item, param), (TextPart(to_json_text(tools)),)),)
         case "tool_search_call" | "tool_search_output":
-            raise unsupported_value(f"{param}.execution", item.get("execution"))
+            raise unsupported_value_error(f"{param}.execution", item.get("execution"))
         case _:
-            raise unsupported_value(f"{param}.type", kind)
+            raise unsupported_value_error(f"{param}.type", kind)
 
 
 def _read_call_id(item: Json, param: str) -> str:
@@ -239,7 +239,7 @@ def _parse_content(request: NeutralRequest, content: object, param: str) -> Iter
                 check_part(request, part, at, ("type", "file_data", "filename"), unused=_UNUSED_IN_PARTS)
                 yield parse_file_data(part, at)
             case kind:
-                raise unsupported_value(f"{at}.type", kind)
+                raise unsupported_value_error(f"{at}.type", kind)
 
 
 # Tools, under the names by which the model knows them.
@@ -254,8 +254,8 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         if kind in _WEB_SEARCH_TOOLS:
             forced = choice == "required" or (isinstance(choice, dict) and choice.get("type") in _WEB_SEARCH_TOOLS)
             if forced:
-                raise unsupported_value(f"tools.{place}.type", kind)
-            request.leave_out(f"tools.{kind}")
+                raise unsupported_value_error(f"tools.{place}.type", kind)
+            request.record_ignored_field(f"tools.{kind}")
         else:
             kept.append(tool)
     _add_tools(request, kept, "tools")
@@ -266,7 +266,7 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
             check_part(request, choice, "tool_choice", ("type", "name"))
             request.tool_choice = f"tool:{name}"
         case _:
-            raise unsupported_value("tool_choice", choice)
+            raise unsupported_value_error("tool_choice", choice)
 
 
 def _add_tools(request: NeutralRequest, tools: Sequence[object], param: str, namespace: str | None = None) -> None:
@@ -293,7 +293,7 @@ def _add_tools(request: NeutralRequest, tools: Sequence[object], param: str, nam
                 description = read_optional(given, "description", str, f"{at}.description")
                 made = ToolSpec("tool_search", description, schema, kind="tool_search", own_name="tool_search")
             case kind:
-                raise unsupported_value(f"{at}.type", kind)
+                raise unsupported_value_error(f"{at}.type", kind)
         if made.name not in known:
             known.add(made.name)
             request.tools.append(made)
@@ -321,14 +321,14 @@ def _model_name(namespace: object, name: str) -> str:
 def build(request: NeutralRequest, model: str) -> Json:
     """Return the body of a streamed request."""
     if request.stop:
-        raise request.refuse("stop", "the Responses API")
+        raise request.unsupported_field_error("stop", "the Responses API")
     if request.top_k is not None:
-        raise request.refuse("top_k", "the Responses API")
+        raise request.unsupported_field_error("top_k", "the Responses API")
     for name in ("presence_penalty", "frequency_penalty"):
         if getattr(request, name) is not None:
-            raise request.refuse(name, "the Responses API")
+            raise request.unsupported_field_error(name, "the Responses API")
     if request.seed is not None:
-        request.leave_out(request.params.get("seed", "seed"))
+        request.record_ignored_field(request.params.get("seed", "seed"))
     items = [item for message in request.messages for item in _build_items(request, message)]
     body: Json = {"model": model, "input": items, "stream": True, "store": False}
     values: Json = {
@@ -379,10 +379,10 @@ def _build_items(request: NeutralRequest, message: NeutralMessage) -> Iterator[J
             yield {"type": "message", "role": role, "content": content}
             content = []
         match part:
-            case ReasoningPart(Wire.RESPONSES, native) if native is not None:
+            case ReasoningPart(ApiFormat.RESPONSES, native) if native is not None:
                 yield native
             case ReasoningPart():
-                request.leave_out("reasoning")
+                request.record_ignored_field("reasoning")
             case CallPart(call, name, arguments):
                 yield {"type": "function_call", "call_id": call, "name": name, "arguments": arguments}
             case ResultPart():
@@ -393,7 +393,7 @@ def _build_items(request: NeutralRequest, message: NeutralMessage) -> Iterator[J
 
 def _build_result(request: NeutralRequest, result: ResultPart) -> Json:
     if result.has_failed:
-        request.leave_out("is_error")
+        request.record_ignored_field("is_error")
     single = result.parts[0] if len(result.parts) == 1 else None
     output: object = [_build_part(part, "input_text") for part in result.parts]
     output = single.text if isinstance(single, TextPart) else output or ""
@@ -430,7 +430,7 @@ class Reader:
         fields = decode_event(event)
         match fields.get("type"):
             case "response.created":
-                yield Started(str((fields.get("response") or {}).get("id") or ""))
+                yield AnswerStart(str((fields.get("response") or {}).get("id") or ""))
             case "response.output_text.delta":
                 yield TextDelta(str(fields.get("delta") or ""))
             case "response.refusal.delta":
@@ -462,13 +462,15 @@ class Reader:
                 yield CallEnd()
             case "reasoning":
                 native = {name: value for name, value in item.items() if name != "status" and value is not None}
-                yield ReasoningEnd(Wire.RESPONSES, native)
+                yield ReasoningEnd(ApiFormat.RESPONSES, native)
 
     def _end(self, response: Json) -> Iterator[AnswerEvent]:
         self.has_ended = True
         reason = (response.get("incomplete_details") or {}).get("reason")
         cut = {"max_output_tokens": "length", "content_filter": "refused"}.get(str(reason))
-        yield Ended(cut or ("tools" if self._has_calls else "end"), parse_usage(Wire.RESPONSES, response.get("usage")))
+        yield AnswerEnd(
+            cut or ("tools" if self._has_calls else "end"), parse_usage(ApiFormat.RESPONSES, response.get("usage"))
+        )
 
 
 # Writing answers.
@@ -484,7 +486,7 @@ class Writer:
         self._items: list[Json] = []
         self._is_open = False
         self._custom_text: list[str] = []
-        self._end: Ended | None = None
+        self._end: AnswerEnd | None = None
         # What the client's request said, for the body of the response.
         self.repeated: Json = {}
 
@@ -496,7 +498,7 @@ class Writer:
     def write(self, event: AnswerEvent) -> Iterator[bytes]:
         """Yield an event of the answer in the format of this API."""
         match event:
-            case Started():
+            case AnswerStart():
                 yield self._event("response.created", response=self._response("in_progress"))
                 yield self._event("response.in_progress", response=self._response("in_progress"))
             case TextDelta(text) if text:
@@ -519,7 +521,7 @@ class Writer:
                 yield from self._add_arguments(text)
             case CallEnd():
                 yield from self._close()
-            case Ended():
+            case AnswerEnd():
                 self._end = event
                 yield from self._close()
                 status = self._status()
@@ -564,7 +566,7 @@ class Writer:
             "top_p": None,
             "store": False,
             **self.repeated,
-            "usage": usage_to_json(Wire.RESPONSES, self._end.usage) if is_done and self._end else None,
+            "usage": usage_to_json(ApiFormat.RESPONSES, self._end.usage) if is_done and self._end else None,
         }
 
     def _begin_message(self, kind: str) -> Iterator[bytes]:
@@ -706,7 +708,7 @@ def _content_texts(content: object) -> Iterator[str]:
         yield from (text for text in texts if isinstance(text, str) and text)
 
 
-def refuse_unknown_response(previous: str) -> RefusedFieldError:
+def unknown_response_error(previous: str) -> RefusedFieldError:
     """Return the error for a response that this owner does not have."""
     return RefusedFieldError(
         "previous_response_id", f"There is no response {previous[:100]!r}.", hint="Send the input."

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 from zlib import compress, decompress
 
 from lamella.ports import Clock, SharedTable
-from lamella.server.compat.identity import CONVERSATION_HEADER, find_session, without_breakpoints
+from lamella.server.compat.identity import CONVERSATION_HEADER, find_session_id, without_breakpoints
 from lamella.server.compat.neutral import Json, ToolSpec, parse_object
 from lamella.server.compat.requests import ClientRequest
-from lamella.server.compat.wires import MESSAGES_FIELD, Wire
+from lamella.server.compat.wires import MESSAGES_FIELD, ApiFormat
 
 RECALL_TOOL = "lamella_recall"
 RECALL_HEADER = "x-lamella-recall"
@@ -64,7 +64,7 @@ class RecallableMessages(NamedTuple):
 
     messages: tuple[SentMessage, ...]
 
-    def answer(self, arguments: str) -> str:
+    def run_recall_tool(self, arguments: str) -> str:
         """Return the result of a call of the tool."""
         given = parse_object(arguments) or {}
         words = Counter(_words(str(given.get("query") or "")))
@@ -98,14 +98,14 @@ def _words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def find_conversation(headers: Mapping[str, str], body: Mapping[str, Any]) -> str | None:
+def find_recall_conversation(headers: Mapping[str, str], body: Mapping[str, Any]) -> str | None:
     """Return the name that a client gives this one conversation, or None.
 
     Fields that programs also use for many conversations at once, such as ``prompt_cache_key``, do not count.
     """
     options = body.get("lamella")
     named = options.get("conversation") if isinstance(options, dict) else None
-    found = headers.get(CONVERSATION_HEADER) or named or find_session(headers)
+    found = headers.get(CONVERSATION_HEADER) or named or find_session_id(headers)
     return found if isinstance(found, str) and found.strip() else None
 
 
@@ -131,7 +131,7 @@ def can_offer_recall(body: Mapping[str, Any]) -> bool:
     )
 
 
-def to_sent_messages(client: ClientRequest, formats: Mapping[Wire, Any]) -> list[SentMessage]:
+def to_sent_messages(client: ClientRequest, formats: Mapping[ApiFormat, Any]) -> list[SentMessage]:
     """Return the messages of a request with their texts."""
     field = MESSAGES_FIELD[client.wire]
     found = []
@@ -152,12 +152,14 @@ class RecallStore:
         self._shared_table = shared_table
         self._clock = clock
 
-    def update(self, owner: str, conversation: str, messages: Sequence[SentMessage]) -> RecallableMessages:
+    def record_and_list_left_out(
+        self, owner: str, conversation: str, messages: Sequence[SentMessage]
+    ) -> RecallableMessages:
         """Record the messages of a request; return those of earlier requests that it leaves out."""
         name = _row_name(owner, conversation)
         threads, texts = self._load(name)
         before = _pop_earlier_request(threads, messages)
-        for gone in find_withdrawn([texts[one] for one in before if one in texts], messages):
+        for gone in find_withdrawn_hashes([texts[one] for one in before if one in texts], messages):
             texts.pop(gone, None)
         # A message that the client sends again is the newest one again.
         for message in messages:
@@ -202,7 +204,7 @@ def _pop_earlier_request(threads: list[list[str]], messages: Sequence[SentMessag
     return threads.pop(max(range(len(threads)), key=lambda at: (shared[at], at)))
 
 
-def find_withdrawn(before: Sequence[SentMessage], now: Sequence[SentMessage]) -> set[str]:
+def find_withdrawn_hashes(before: Sequence[SentMessage], now: Sequence[SentMessage]) -> set[str]:
     """Return the messages of the previous request that the client changed or took back.
 
     Messages count as left out, and not as withdrawn, only where fewer others or none stand in their place, and

@@ -20,12 +20,13 @@ from lamella.server.compat.json_spans import (
 )
 from lamella.server.compat.neutral import (
     PROVIDER_FORMAT,
+    AnswerEnd,
     AnswerEvent,
+    AnswerStart,
     CallDelta,
     CallEnd,
     CallPart,
     CallStart,
-    Ended,
     Json,
     NeutralMessage,
     NeutralRequest,
@@ -34,7 +35,6 @@ from lamella.server.compat.neutral import (
     ReasoningEnd,
     ReasoningPart,
     ResultPart,
-    Started,
     TextDelta,
     TextPart,
     to_json_text,
@@ -43,7 +43,7 @@ from lamella.server.compat.recall import MAX_ROUNDS, RECALL_SPEC, RECALL_TOOL, R
 from lamella.server.compat.streams import DONE, SseEvent, SseReader, decode_event, format_event
 from lamella.server.compat.upstream import UpstreamResponse
 from lamella.server.compat.usage import TokenUsage
-from lamella.server.compat.wires import MESSAGES_FIELD, Wire
+from lamella.server.compat.wires import MESSAGES_FIELD, ApiFormat
 
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
 _LAST_ROUND = "This was the last search. Answer now."
@@ -53,26 +53,26 @@ Send = Callable[[bytes], Awaitable[UpstreamResponse]]
 # Requests.
 
 
-def add_recall_tool(wire: Wire, data: bytes) -> bytes:
+def add_recall_tool(wire: ApiFormat, data: bytes) -> bytes:
     """Return a request with the tool after those of the client."""
     name, described, schema = RECALL_SPEC.name, RECALL_SPEC.description, RECALL_SPEC.schema
-    if wire is Wire.MESSAGES:
+    if wire is ApiFormat.MESSAGES:
         tool: Json = {"name": name, "description": described, "input_schema": schema}
-    elif wire is Wire.CHAT:
+    elif wire is ApiFormat.CHAT:
         tool = {"type": "function", "function": {"name": name, "description": described, "parameters": schema}}
     else:
         tool = {"type": "function", "name": name, "description": described, "parameters": schema, "strict": False}
     return _append(data, "tools", [tool])
 
 
-def append_round(wire: Wire, data: bytes, reply: list[Json], results: Mapping[str, str]) -> bytes:
+def append_round(wire: ApiFormat, data: bytes, reply: list[Json], results: Mapping[str, str]) -> bytes:
     """Return a request with the reply of the model and the results of its calls."""
-    if wire is Wire.MESSAGES:
+    if wire is ApiFormat.MESSAGES:
         told: list[Json] = [
             {"type": "tool_result", "tool_use_id": call, "content": text} for call, text in results.items()
         ]
         added: list[Json] = [{"role": "assistant", "content": reply}, {"role": "user", "content": told}]
-    elif wire is Wire.CHAT:
+    elif wire is ApiFormat.CHAT:
         added = [*reply, *({"role": "tool", "tool_call_id": call, "content": text} for call, text in results.items())]
     else:
         added = [
@@ -103,7 +103,7 @@ def _append(data: bytes, field: str, items: list[Json]) -> bytes:
 # Answers.
 
 
-class Round:
+class RecallRound:
     """One reply of the model: its items for the next request, and the calls of the tool."""
 
     def __init__(self) -> None:
@@ -112,17 +112,17 @@ class Round:
         self.has_other_calls = False
 
 
-def read_round(wire: Wire, body: Mapping[str, Any]) -> Round:
+def read_round(wire: ApiFormat, body: Mapping[str, Any]) -> RecallRound:
     """Read an answer that is not a stream."""
-    found = Round()
-    if wire is Wire.CHAT:
+    found = RecallRound()
+    if wire is ApiFormat.CHAT:
         choices = body.get("choices")
         first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         message = _object(first.get("message"))
         found.reply = [{name: value for name, value in message.items() if value is not None}]
         items = [one for one in message.get("tool_calls") or [] if isinstance(one, dict)]
     else:
-        listed = body.get("content" if wire is Wire.MESSAGES else "output")
+        listed = body.get("content" if wire is ApiFormat.MESSAGES else "output")
         found.reply = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         items = found.reply
     for one in items:
@@ -130,26 +130,26 @@ def read_round(wire: Wire, body: Mapping[str, Any]) -> Round:
     return found
 
 
-def _note_call(wire: Wire, found: Round, item: Json) -> None:
-    if wire is Wire.MESSAGES and item.get("type") != "tool_use":
+def _note_call(wire: ApiFormat, found: RecallRound, item: Json) -> None:
+    if wire is ApiFormat.MESSAGES and item.get("type") != "tool_use":
         return
-    if wire is Wire.RESPONSES and not str(item.get("type")).endswith("_call"):
+    if wire is ApiFormat.RESPONSES and not str(item.get("type")).endswith("_call"):
         return
-    named = item.get("function") if wire is Wire.CHAT else item
+    named = item.get("function") if wire is ApiFormat.CHAT else item
     if not _is_recall(wire, item):
         found.has_other_calls = True
-    elif wire is Wire.MESSAGES:
+    elif wire is ApiFormat.MESSAGES:
         found.calls[str(item.get("id"))] = to_json_text(item.get("input"))
     else:
         assert isinstance(named, dict), "it has the name of the tool"
-        found.calls[str(item.get("id" if wire is Wire.CHAT else "call_id"))] = str(named.get("arguments"))
+        found.calls[str(item.get("id" if wire is ApiFormat.CHAT else "call_id"))] = str(named.get("arguments"))
 
 
-def _is_recall(wire: Wire, item: Json) -> bool:
-    if wire is Wire.CHAT:
+def _is_recall(wire: ApiFormat, item: Json) -> bool:
+    if wire is ApiFormat.CHAT:
         function = item.get("function")
         return isinstance(function, dict) and function.get("name") == RECALL_TOOL
-    kind = "tool_use" if wire is Wire.MESSAGES else "function_call"
+    kind = "tool_use" if wire is ApiFormat.MESSAGES else "function_call"
     return item.get("type") == kind and item.get("name") == RECALL_TOOL
 
 
@@ -157,7 +157,7 @@ class RecallResponse(UpstreamResponse):
     """The response to a request with the tool; reading it answers the calls of the tool."""
 
     def __init__(
-        self, first: UpstreamResponse, *, wire: Wire, data: bytes, send: Send, recallable: RecallableMessages
+        self, first: UpstreamResponse, *, wire: ApiFormat, data: bytes, send: Send, recallable: RecallableMessages
     ) -> None:
         super().__init__(first.status, first.headers, first.response)
         self._first, self._wire, self._data, self._send = first, wire, data, send
@@ -192,7 +192,7 @@ class RecallResponse(UpstreamResponse):
                 body = decode_json(data)
             except (ValueError, RecursionError):
                 return data
-            found = read_round(self._wire, body) if isinstance(body, dict) else Round()
+            found = read_round(self._wire, body) if isinstance(body, dict) else RecallRound()
             goes_on = bool(found.calls) and not found.has_other_calls and number < MAX_ROUNDS
             if number == 1 and not found.calls:
                 return data
@@ -204,8 +204,8 @@ class RecallResponse(UpstreamResponse):
             data = await response.read(limit=limit)
         raise AssertionError("the last round returns")
 
-    async def _next(self, found: Round, number: int) -> UpstreamResponse:
-        results = {call: self._recallable.answer(given) for call, given in found.calls.items()}
+    async def _next(self, found: RecallRound, number: int) -> UpstreamResponse:
+        results = {call: self._recallable.run_recall_tool(given) for call, given in found.calls.items()}
         if number == MAX_ROUNDS - 1:
             results = {call: f"{text}\n\n{_LAST_ROUND}" for call, text in results.items()}
         self._data = append_round(self._wire, self._data, found.reply, results)
@@ -215,18 +215,18 @@ class RecallResponse(UpstreamResponse):
         await self._first.close()
 
 
-def _shown_items(wire: Wire, reply: list[Json], number: int) -> list[Json]:
+def _shown_items(wire: ApiFormat, reply: list[Json], number: int) -> list[Json]:
     """Return what the client gets of a reply."""
-    if wire is Wire.CHAT:
+    if wire is ApiFormat.CHAT:
         return reply
     kept = [one for one in reply if not _is_recall(wire, one)]
     return kept if number == 1 else [one for one in kept if one.get("type") not in _THINKING]
 
 
-def _merge(wire: Wire, body: Json, shown: list[Json], number: int) -> Json:
+def _merge(wire: ApiFormat, body: Json, shown: list[Json], number: int) -> Json:
     """Return the body of the last round with what the client gets of the rounds before it."""
-    if wire is not Wire.CHAT:
-        name = "content" if wire is Wire.MESSAGES else "output"
+    if wire is not ApiFormat.CHAT:
+        name = "content" if wire is ApiFormat.MESSAGES else "output"
         items = [one for one in body[name] if isinstance(one, dict)]
         left = [*shown, *_shown_items(wire, items, number)]
         called = any(one.get("type") == "tool_use" for one in left)
@@ -273,13 +273,13 @@ async def answer_recalls(
     usage = TokenUsage()
     for number in range(1, MAX_ROUNDS + 1):
         said: list[Part] = []
-        end: Ended | None = None
+        end: AnswerEnd | None = None
         # The reasoning of some providers contains their calls, so it waits until it is known which these are.
         waiting: list[AnswerEvent] = []
         is_hidden = False
         async with aclosing(events):
             async for event in events:
-                if isinstance(event, Ended):
+                if isinstance(event, AnswerEnd):
                     end = event
                     continue
                 if isinstance(event, CallStart):
@@ -289,7 +289,7 @@ async def answer_recalls(
                     is_hidden = not isinstance(event, CallEnd)
                 elif waiting or _is_of_provider(event):
                     waiting.append(event)
-                elif number == 1 or not isinstance(event, Started | ReasoningDelta | ReasoningEnd):
+                elif number == 1 or not isinstance(event, AnswerStart | ReasoningDelta | ReasoningEnd):
                     yield event
         has_recall = any(isinstance(part, CallPart) and part.name == RECALL_TOOL for part in said)
         for event in waiting:
@@ -304,7 +304,7 @@ async def answer_recalls(
             has_calls = len(recalls) < len(calls)
             yield end._replace(usage=usage, stop="end" if end.stop == "tools" and not has_calls else end.stop)
             return
-        results = [ResultPart(part.id, (TextPart(recallable.answer(part.arguments)),)) for part in recalls]
+        results = [ResultPart(part.id, (TextPart(recallable.run_recall_tool(part.arguments)),)) for part in recalls]
         request.messages.append(NeutralMessage("assistant", tuple(said)))
         request.messages.append(NeutralMessage("tool", tuple(results)))
         events = send()
@@ -345,7 +345,7 @@ class StreamMerger:
     """
 
     def __init__(self) -> None:
-        self.round = Round()
+        self.round = RecallRound()
         self.has_ended = False
         self._reader = SseReader()
         self._number = 1
@@ -356,7 +356,7 @@ class StreamMerger:
 
     def feed(self, chunk: bytes) -> bytes:
         """Read the next bytes of a round; return what the client gets of them."""
-        return b"".join(self._read(raw, event) for raw, event in self._reader.split(chunk))
+        return b"".join(self._read(raw, event) for raw, event in self._reader.feed_with_raw_bytes(chunk))
 
     def drain(self) -> bytes:
         """Read what is left at the end of a round."""
@@ -380,7 +380,7 @@ class StreamMerger:
             if event is not None:
                 self._usage = _add_usage(self._usage, self._usage_of(decode_event(event)))
         self._held = []
-        self.round = Round()
+        self.round = RecallRound()
         self.has_ended = False
         self._begin()
 
@@ -450,7 +450,7 @@ class MessagesMerger(StreamMerger):
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
         # The API returns empty text blocks but does not accept them in a request.
         kept = [one for one in blocks if one.get("type") != "text" or str(one.get("text") or "").strip()]
-        self.round = read_round(Wire.MESSAGES, {"content": kept})
+        self.round = read_round(ApiFormat.MESSAGES, {"content": kept})
 
     def _usage_of(self, fields: Json) -> object:
         usage = fields.get("usage")
@@ -482,7 +482,7 @@ class MessagesMerger(StreamMerger):
 
     def _start_block(self, index: int, block: Json) -> None:
         self._blocks[index] = dict(block)
-        is_recall = _is_recall(Wire.MESSAGES, block)
+        is_recall = _is_recall(ApiFormat.MESSAGES, block)
         if block.get("type") == "tool_use":
             self._written[index] = ""
             self._calls_shown = self._calls_shown or not is_recall
@@ -551,7 +551,7 @@ class ChatMerger(StreamMerger):
         calls = [self._calls[index] for index in sorted(self._calls)]
         message = self._message | ({"tool_calls": calls} if calls else {})
         message["content"] = message["content"] or None
-        self.round = read_round(Wire.CHAT, {"choices": [{"message": message}]})
+        self.round = read_round(ApiFormat.CHAT, {"choices": [{"message": message}]})
 
     def _read_event(self, raw: bytes, event: SseEvent, fields: Json) -> Iterator[bytes]:
         self._head = self._head or {name: fields[name] for name in ("id", "created") if name in fields}
@@ -577,7 +577,7 @@ class ChatMerger(StreamMerger):
                     "function": {**function, "arguments": str(function.get("arguments") or "")},
                 }
                 self._calls[index].pop("index", None)
-                is_recall = _is_recall(Wire.CHAT, call)
+                is_recall = _is_recall(ApiFormat.CHAT, call)
                 self._is_changed = self._is_changed or is_recall
                 self._positions[index] = None if is_recall else self._shown
                 self._shown += not is_recall
@@ -659,10 +659,10 @@ class ResponsesMerger(StreamMerger):
         fields = decode_event(event)
         response = _object(fields.get("response"))
         output = _dicts(response.get("output")) or self._items
-        self.round = read_round(Wire.RESPONSES, {"output": output})
+        self.round = read_round(ApiFormat.RESPONSES, {"output": output})
 
     def begin_round(self) -> None:
-        self._shown += _shown_items(Wire.RESPONSES, self.round.reply, self._number)
+        self._shown += _shown_items(ApiFormat.RESPONSES, self.round.reply, self._number)
         super().begin_round()
 
     def _usage_of(self, fields: Json) -> object:
@@ -677,7 +677,7 @@ class ResponsesMerger(StreamMerger):
         if kind == "response.created":
             self._id = _object(fields.get("response")).get("id")
         if kind == "response.output_item.added" and isinstance(index, int):
-            is_recall = _is_recall(Wire.RESPONSES, item)
+            is_recall = _is_recall(ApiFormat.RESPONSES, item)
             if is_recall or (self._number > 1 and item.get("type") in _THINKING):
                 self._is_changed = True
                 self._positions[index] = None
@@ -707,15 +707,15 @@ class ResponsesMerger(StreamMerger):
         fields = decode_event(event)
         response = fields.get("response")
         if isinstance(response, dict):
-            items = _shown_items(Wire.RESPONSES, self.round.reply, self._number)
+            items = _shown_items(ApiFormat.RESPONSES, self.round.reply, self._number)
             used = _add_usage(self._usage, response.get("usage"))
             named = {"id": self._id} if self._id is not None else {}
             fields["response"] = {**response, **named, "output": [*self._shown, *items], "usage": used or None}
         return self._write(raw, event, fields)
 
 
-_MERGERS: Mapping[Wire, Callable[[], StreamMerger]] = {
-    Wire.MESSAGES: MessagesMerger,
-    Wire.CHAT: ChatMerger,
-    Wire.RESPONSES: ResponsesMerger,
+_MERGERS: Mapping[ApiFormat, Callable[[], StreamMerger]] = {
+    ApiFormat.MESSAGES: MessagesMerger,
+    ApiFormat.CHAT: ChatMerger,
+    ApiFormat.RESPONSES: ResponsesMerger,
 }

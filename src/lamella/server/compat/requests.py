@@ -1,8 +1,8 @@
 """Requests of the three APIs, with the bytes that the client sent.
 
-``parse_request`` decodes a request and keeps its bytes. ``build_same_wire_body`` returns the bytes for an upstream
+``parse_request`` decodes a request and keeps its bytes. ``build_passthrough_body`` returns the bytes for an upstream
 that speaks the same API: only the model, cache breakpoints and repeated documents differ from those of the client.
-``check_same_wire_body`` proves that, reading nothing but the two bodies.
+``is_equivalent_body`` proves that, reading nothing but the two bodies.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from lamella.server.compat.documents import Reference, apply_references, expand_references, plan_references
+from lamella.server.compat.documents import DocumentReference, apply_references, expand_references, plan_references
 from lamella.server.compat.identity import has_breakpoints, without_breakpoints
 from lamella.server.compat.json_spans import (
     Replacement,
@@ -25,7 +25,7 @@ from lamella.server.compat.json_spans import (
     splice,
 )
 from lamella.server.compat.refusals import RefusedFieldError
-from lamella.server.compat.wires import MESSAGES_FIELD, Wire
+from lamella.server.compat.wires import MESSAGES_FIELD, ApiFormat
 
 # The field in which clients give Lamella options that the API does not have. It is never sent to an upstream.
 LAMELLA_FIELD = "lamella"
@@ -38,9 +38,9 @@ _LOOKBACK_BLOCKS = 18
 
 
 _HEAD_FIELDS = {
-    Wire.MESSAGES: ("system", "tools"),
-    Wire.CHAT: ("tools", "functions"),
-    Wire.RESPONSES: ("instructions", "tools", "previous_response_id"),
+    ApiFormat.MESSAGES: ("system", "tools"),
+    ApiFormat.CHAT: ("tools", "functions"),
+    ApiFormat.RESPONSES: ("instructions", "tools", "previous_response_id"),
 }
 
 
@@ -56,7 +56,7 @@ class UserText(NamedTuple):
 class ClientRequest:
     """A request as a client sent it: its bytes, and the same decoded."""
 
-    wire: Wire
+    wire: ApiFormat
     data: bytes
     body: dict[str, Any]
     messages: list[Any] = field(default_factory=list)
@@ -72,7 +72,7 @@ class ClientRequest:
         return self.body.get("stream") is True
 
     @property
-    def head(self) -> dict[str, object]:
+    def system_and_tools(self) -> dict[str, object]:
         """Return what comes before the messages: the system prompt and the tools."""
         return {name: self.body.get(name) for name in _HEAD_FIELDS[self.wire]}
 
@@ -91,18 +91,18 @@ class ClientRequest:
         return {one.text for one in self.user_texts()}
 
 
-def parse_request(wire: Wire, data: bytes) -> ClientRequest:
+def parse_request(wire: ApiFormat, data: bytes) -> ClientRequest:
     """Decode a request; raises ``RefusedFieldError`` if it is no JSON object with the fields that Lamella has to read."""
     body = parse_object_body(data)
     for name, kinds in (("model", (str, type(None))), ("stream", (bool, type(None)))):
         if not isinstance(body.get(name), kinds):
             raise RefusedFieldError(name, f"{name} has the wrong type.")
     messages = body.get(MESSAGES_FIELD[wire])
-    if wire is Wire.RESPONSES and isinstance(messages, str):
+    if wire is ApiFormat.RESPONSES and isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
         raise RefusedFieldError(MESSAGES_FIELD[wire], f"{MESSAGES_FIELD[wire]} is no list of messages.")
-    if not messages and wire is not Wire.RESPONSES:
+    if not messages and wire is not ApiFormat.RESPONSES:
         raise RefusedFieldError(MESSAGES_FIELD[wire], f"{MESSAGES_FIELD[wire]} is empty.", hint="Send a message.")
     _check_lamella_field(body.get(LAMELLA_FIELD))
     return ClientRequest(wire=wire, data=data, body=body, messages=messages)
@@ -152,21 +152,21 @@ class PlannedText(NamedTuple):
     """A text of the user, and the references that its repeated documents become."""
 
     place: UserText
-    references: list[Reference]
+    references: list[DocumentReference]
 
 
-def plan_layout(request: ClientRequest, *, unchanged_until: int = 0) -> list[PlannedText]:
+def plan_document_references(request: ClientRequest, *, unchanged_until: int = 0) -> list[PlannedText]:
     """Return the texts with repeated documents; the first ``unchanged_until`` messages stay as they are."""
     places = request.user_texts()
     unchanged = sum(one.message < unchanged_until for one in places)
-    plan = plan_references([one.text for one in places], unchanged=unchanged)
+    plan = plan_references([one.text for one in places], unchanged_count=unchanged)
     return [PlannedText(place, references) for place, references in zip(places, plan, strict=True) if references]
 
 
 # The same API upstream: the client's bytes, with as few changes as possible.
 
 
-def build_same_wire_body(
+def build_passthrough_body(
     request: ClientRequest,
     *,
     model: str,
@@ -254,13 +254,13 @@ def _reference_changes(request: ClientRequest, messages: Span, layout: Sequence[
     return changes
 
 
-def _text_changes(data: bytes, string: Span, references: Sequence[Reference]) -> list[Replacement]:
+def _text_changes(data: bytes, string: Span, references: Sequence[DocumentReference]) -> list[Replacement]:
     spans = find_text_spans(data, string, [(one.start, one.end) for one in references])
     lines = (encode_json(one.line)[1:-1] for one in references)
     return [Replacement(span, line) for span, line in zip(spans, lines, strict=True)]
 
 
-def apply_layout(request: ClientRequest, layout: Sequence[PlannedText]) -> dict[str, Any]:
+def apply_document_references(request: ClientRequest, layout: Sequence[PlannedText]) -> dict[str, Any]:
     """Return the decoded body with its references, for an upstream that speaks another API."""
     if not layout:
         return request.body
@@ -288,7 +288,7 @@ def _without_member(data: bytes, name: str) -> bytes:
     return data[: root + 1] + joined + data[spans[-1].end :]
 
 
-def check_same_wire_body(request: ClientRequest, sent: bytes, *, model: str, has_added_breakpoints: bool) -> bool:
+def is_equivalent_body(request: ClientRequest, sent: bytes, *, model: str, has_added_breakpoints: bool) -> bool:
     """Return whether a body says exactly what the client's request says.
 
     Each reference in it is replaced by the document that it names, found in the body itself. After that the body must
@@ -304,12 +304,12 @@ def check_same_wire_body(request: ClientRequest, sent: bytes, *, model: str, has
     return bool(messages == written and body == wanted)
 
 
-def expand_messages(wire: Wire, messages: Any, *, as_written: Container[str]) -> Any:  # noqa: ANN401 - any JSON
+def expand_messages(wire: ApiFormat, messages: Any, *, as_written: Container[str]) -> Any:  # noqa: ANN401 - any JSON
     """Return messages with each reference replaced by its document; None if a reference names none.
 
     ``as_written`` are the texts of the client, which are not references even if they look like one.
     """
-    if wire is Wire.RESPONSES and isinstance(messages, str):
+    if wire is ApiFormat.RESPONSES and isinstance(messages, str):
         whole = expand_references([messages], as_written=as_written)
         return None if whole is None else whole[0]
     if not isinstance(messages, list):

@@ -25,17 +25,17 @@ from lamella.server.compat.anthropic import build as build_messages
 from lamella.server.compat.identity import chain_hashes, find_conversation_label, find_signatures
 from lamella.server.compat.json_spans import decode_json, encode_json
 from lamella.server.compat.model_calls import ModelAbilities, build_model_request, read_deltas
-from lamella.server.compat.neutral import AnswerEvent, Ended, Json, NeutralRequest, Started
+from lamella.server.compat.neutral import AnswerEnd, AnswerEvent, AnswerStart, Json, NeutralRequest
 from lamella.server.compat.openai_chat import build as build_chat
 from lamella.server.compat.openai_responses import Writer as ResponsesWriter
 from lamella.server.compat.openai_responses import build as build_responses
-from lamella.server.compat.openai_responses import list_input_items, refuse_unknown_response
+from lamella.server.compat.openai_responses import list_input_items, unknown_response_error
 from lamella.server.compat.recall import (
     RECALL_SPEC,
     RecallableMessages,
     RecallStore,
     can_offer_recall,
-    find_conversation,
+    find_recall_conversation,
     is_recall_refused,
     to_sent_messages,
 )
@@ -47,11 +47,11 @@ from lamella.server.compat.requests import (
     Breakpoints,
     ClientRequest,
     PlannedText,
-    build_same_wire_body,
-    check_same_wire_body,
+    build_passthrough_body,
+    is_equivalent_body,
     parse_request,
     plan_breakpoints,
-    plan_layout,
+    plan_document_references,
 )
 from lamella.server.compat.responses_store import ResponseStore, StoredResponse
 from lamella.server.compat.streams import SseReader, StreamMonitor, format_event
@@ -59,14 +59,14 @@ from lamella.server.compat.translation import (
     FORMATS,
     AnswerReader,
     AnswerWriter,
-    check_body,
-    check_model_request,
     choose_wire,
+    has_same_texts,
+    model_request_has_same_texts,
     parse_neutral,
 )
-from lamella.server.compat.upstream import HttpUpstream, UpstreamResponse
-from lamella.server.compat.wires import PATHS, Wire
-from lamella.server.errors import error_response
+from lamella.server.compat.upstream import UpstreamClient, UpstreamResponse
+from lamella.server.compat.wires import PATHS, ApiFormat
+from lamella.server.errors import error_status_and_body
 from lamella.server.json_responses import EscapedJSONResponse
 from lamella.server.state import Caller, ServerState, resolve_model, run_until_disconnect
 from lamella.wiring import AccessScope, mask_keys
@@ -125,7 +125,7 @@ class Upstream:
     endpoint: HttpEndpoint | None
 
     @property
-    def own_name(self) -> str:
+    def name_without_provider(self) -> str:
         """Return the model's name without its provider."""
         return strip_provider(self.model)
 
@@ -174,7 +174,7 @@ class CompatService:
     def __init__(self, state: ServerState) -> None:
         backend = state.engine_pool.backend
         self.state = state
-        self.http = HttpUpstream()
+        self.http = UpstreamClient()
         self.records = RequestRecords(backend.store.shared_table, clock=backend.clock)
         self.responses = ResponseStore(backend.store.shared_table, clock=backend.clock)
         self.recall = RecallStore(backend.store.shared_table, clock=backend.clock)
@@ -185,7 +185,7 @@ class CompatService:
         """Close all connections to upstreams."""
         await self.http.close()
 
-    async def find_upstream(self, caller: Caller, name: str, notes: list[str]) -> Upstream:
+    async def find_upstream_or_default(self, caller: Caller, name: str, notes: list[str]) -> Upstream:
         """Return the upstream for the model that a client names.
 
         Callers that may name any model can use the names that the upstream of the default model lists. Any other name
@@ -203,7 +203,7 @@ class CompatService:
         if name in await self.list_upstream_models(caller):
             # The same server as that of the default model, which the operator has named.
             upstream = self._open(state.engine_pool.model, trusted=True)
-            upstream.model = upstream.model.removesuffix(upstream.own_name) + name
+            upstream.model = upstream.model.removesuffix(upstream.name_without_provider) + name
             return upstream
         notes.append(f"model: {name[:100]} is not configured, {mask_keys(state.engine_pool.model)} answers")
         return self._open(state.engine_pool.model, trusted=trusted)
@@ -218,10 +218,10 @@ class CompatService:
         endpoint = self._open(self.state.engine_pool.model, trusted=True).endpoint
         if endpoint is None:
             return ()
-        until, names = self._listed.get(endpoint.address, (0.0, ()))
+        until, names = self._listed.get(endpoint.base_url, (0.0, ()))
         if until <= time.monotonic():
             names = await self._fetch_models(endpoint)
-            self._listed[endpoint.address] = (
+            self._listed[endpoint.base_url] = (
                 time.monotonic() + (_LISTED_SECONDS if names else _UNLISTED_SECONDS),
                 names,
             )
@@ -239,20 +239,20 @@ class CompatService:
         return tuple(dict.fromkeys(one for one in named if isinstance(one, str) and one))[:_MAX_LISTED]
 
     def _open(self, model: str, *, trusted: bool) -> Upstream:
-        provider = self.state.engine_pool.find_provider(model, trusted=trusted)
+        provider = self.state.engine_pool.get_or_open_provider(model, trusted=trusted)
         endpoint = provider.endpoint if isinstance(provider, HttpModelProvider) else None
         return Upstream(model=model, provider=provider, endpoint=endpoint)
 
-    async def run(self, action: Any) -> Any:  # noqa: ANN401 - whatever the action returns
+    async def run_in_worker(self, action: Any) -> Any:  # noqa: ANN401 - whatever the action returns
         """Run a function that reads or writes the store in a worker thread."""
         return await self.state.engine_pool.pool.workers.run_uncancellable(action)
 
-    async def answer(self, request: Request, wire: Wire, caller: Caller) -> Response:
+    async def answer(self, request: Request, wire: ApiFormat, caller: Caller) -> Response:
         """Serve a request of an API."""
         client = parse_request(wire, await request.body())
         notes: list[str] = []
-        upstream = await self.find_upstream(caller, client.model, notes)
-        hashes = chain_hashes(caller.owner, wire, client.head, client.messages)
+        upstream = await self.find_upstream_or_default(caller, client.model, notes)
+        hashes = chain_hashes(caller.owner, wire, client.system_and_tools, client.messages)
         label = (
             find_conversation_label(request.headers, client.body)
             or self._own_label(client)
@@ -263,7 +263,7 @@ class CompatService:
         )
         if self.state.settings.recall:
             await self._prepare_recall(exchange)
-        if upstream.endpoint is not None and wire in upstream.endpoint.wires:
+        if upstream.endpoint is not None and wire in upstream.endpoint.api_formats:
             return await self._forward(exchange, upstream.endpoint)
         return await self._translate(exchange)
 
@@ -273,17 +273,23 @@ class CompatService:
         A request whose signatures were made without the tool does not get it, because signatures are bound to tools.
         """
         client, owner = exchange.client, exchange.caller.owner
-        conversation = find_conversation(exchange.request.headers, client.body)
+        conversation = find_recall_conversation(exchange.request.headers, client.body)
         if conversation is None or client.body.get("previous_response_id") or client.body.get("conversation"):
             return
         if is_recall_refused(exchange.request.headers, client.body):
-            await self.run(lambda: self.recall.forget(owner, conversation))
+            await self.run_in_worker(lambda: self.recall.forget(owner, conversation))
             return
-        found = await self.run(lambda: self.recall.update(owner, conversation, to_sent_messages(client, FORMATS)))
+        found = await self.run_in_worker(
+            lambda: self.recall.record_and_list_left_out(owner, conversation, to_sent_messages(client, FORMATS))
+        )
         signatures = find_signatures(client.messages)
-        known = await self.run(lambda: self.records.find(exchange.hashes, signatures)) if signatures else None
-        wires = exchange.upstream.endpoint.wires if exchange.upstream.endpoint is not None else ()
-        if client.wire is Wire.RESPONSES and Wire.RESPONSES in wires and client.body.get("store") is not False:
+        known = await self.run_in_worker(lambda: self.records.find(exchange.hashes, signatures)) if signatures else None
+        wires = exchange.upstream.endpoint.api_formats if exchange.upstream.endpoint is not None else ()
+        if (
+            client.wire is ApiFormat.RESPONSES
+            and ApiFormat.RESPONSES in wires
+            and client.body.get("store") is not False
+        ):
             # The upstream would store a response that ends with a call that the client cannot answer.
             return
         had_tool = known is not None and known.has_recall
@@ -311,8 +317,8 @@ class CompatService:
         response = await run_until_disconnect(exchange.request, sending)
         if response.is_error:
             return await self._forward_error(exchange, response)
-        if client.wire is Wire.MESSAGES and not client.has_breakpoints:
-            await self.run(lambda: self.records.save_request(exchange.hashes))
+        if client.wire is ApiFormat.MESSAGES and not client.has_breakpoints:
+            await self.run_in_worker(lambda: self.records.save_request(exchange.hashes))
         if exchange.recallable is not None:
             response = self._answer_recalls(exchange, endpoint, response)
         monitor = StreamMonitor(client.wire)
@@ -347,21 +353,21 @@ class CompatService:
 
     async def _build_same_wire(self, exchange: Exchange, *, as_written: bool = False) -> bytes:
         """Return the body to send. If the check fails, it is the client's own, and that is counted."""
-        client, model = exchange.client, exchange.upstream.own_name
+        client, model = exchange.client, exchange.upstream.name_without_provider
         layout: list[PlannedText] = []
         breakpoints: Breakpoints | None = None
-        marks = client.wire is Wire.MESSAGES and not client.has_breakpoints
+        marks = client.wire is ApiFormat.MESSAGES and not client.has_breakpoints
         layout = await self._plan(exchange, needs_history=marks and len(client.messages) > 1)
         if as_written:
             layout = []
         if marks:
             breakpoints = plan_breakpoints(client, seen_messages=exchange.known.seen_messages)
-        body = build_same_wire_body(client, model=model, layout=layout, breakpoints=breakpoints)
+        body = build_passthrough_body(client, model=model, layout=layout, breakpoints=breakpoints)
         changed = bool(layout) or breakpoints is not None or LAMELLA_FIELD in client.body
-        if changed and not check_same_wire_body(client, body, model=model, has_added_breakpoints=marks):
+        if changed and not is_equivalent_body(client, body, model=model, has_added_breakpoints=marks):
             self.state.metrics.record_check_failure()
             exchange.is_laid_out = False
-            return build_same_wire_body(client, model=model)
+            return build_passthrough_body(client, model=model)
         exchange.is_laid_out = bool(layout)
         _note_references(exchange, layout)
         return body
@@ -369,12 +375,12 @@ class CompatService:
     async def _plan(self, exchange: Exchange, *, needs_history: bool) -> list[PlannedText]:
         """Return the references for a request, after looking up what its signatures and its beginning are bound to."""
         client = exchange.client
-        layout = plan_layout(client)
+        layout = plan_document_references(client)
         signatures = find_signatures(client.messages) if layout else []
         if signatures or needs_history:
-            exchange.known = await self.run(lambda: self.records.find(exchange.hashes, signatures))
+            exchange.known = await self.run_in_worker(lambda: self.records.find(exchange.hashes, signatures))
         if layout and exchange.known.unchanged_until:
-            layout = plan_layout(client, unchanged_until=exchange.known.unchanged_until)
+            layout = plan_document_references(client, unchanged_until=exchange.known.unchanged_until)
         return layout
 
     async def _send_same_wire(self, exchange: Exchange, endpoint: HttpEndpoint, body: bytes) -> UpstreamResponse:
@@ -457,39 +463,43 @@ class CompatService:
         has_recall = exchange.recallable is not None
         if found and (exchange.is_laid_out or has_recall):
             unchanged = exchange.known.unchanged_until if exchange.is_laid_out else len(exchange.client.messages)
-            await self.run(
+            await self.run_in_worker(
                 lambda: self.records.save_signatures(found, unchanged_until=unchanged, has_recall=has_recall)
             )
 
     async def _check_previous_response(self, exchange: Exchange) -> None:
         previous = exchange.client.body.get("previous_response_id")
-        if exchange.client.wire is not Wire.RESPONSES or not isinstance(previous, str) or not exchange.caller.owner:
+        if (
+            exchange.client.wire is not ApiFormat.RESPONSES
+            or not isinstance(previous, str)
+            or not exchange.caller.owner
+        ):
             return
-        if not await self.run(lambda: self.responses.owns(exchange.caller.owner, previous)):
+        if not await self.run_in_worker(lambda: self.responses.owns(exchange.caller.owner, previous)):
             raise _unknown_response_error(previous)
 
     async def _claim_response(self, exchange: Exchange, monitor: StreamMonitor) -> None:
         owner, found = exchange.caller.owner, monitor.response_id
-        is_kept = exchange.client.wire is Wire.RESPONSES and exchange.client.body.get("store") is not False
+        is_kept = exchange.client.wire is ApiFormat.RESPONSES and exchange.client.body.get("store") is not False
         if is_kept and owner and found is not None:
             monitor.response_id = None
-            await self.run(lambda: self.responses.claim(owner, found))
+            await self.run_in_worker(lambda: self.responses.claim(owner, found))
 
     # Another API upstream.
 
     async def _translate(self, exchange: Exchange) -> Response:
         client = exchange.client
-        own_input = list_input_items(client.body) if client.wire is Wire.RESPONSES else []
-        if client.wire is Wire.RESPONSES:
+        own_input = list_input_items(client.body) if client.wire is ApiFormat.RESPONSES else []
+        if client.wire is ApiFormat.RESPONSES:
             await self._expand_previous_response(exchange)
         layout = await self._plan(exchange, needs_history=False)
         neutral, events = self._open_translated(exchange, layout)
         if neutral.unused:
             exchange.notes.append(f"unused: {', '.join(neutral.unused)}")
-        prefix = {Wire.MESSAGES: "msg_", Wire.CHAT: "chatcmpl-", Wire.RESPONSES: "resp_"}[client.wire]
+        prefix = {ApiFormat.MESSAGES: "msg_", ApiFormat.CHAT: "chatcmpl-", ApiFormat.RESPONSES: "resp_"}[client.wire]
         writer = FORMATS[client.wire].writer(
             neutral,
-            model=client.model or exchange.upstream.own_name,
+            model=client.model or exchange.upstream.name_without_provider,
             answer_id=prefix + token_hex(10),
             created=exchange.created,
         )
@@ -510,8 +520,8 @@ class CompatService:
         if previous is None:
             return
         if not isinstance(previous, str):
-            raise refuse_unknown_response(str(previous))
-        items = await self.run(lambda: self.responses.collect_items(exchange.caller.owner, previous))
+            raise unknown_response_error(str(previous))
+        items = await self.run_in_worker(lambda: self.responses.collect_items(exchange.caller.owner, previous))
         if items is None:
             raise _unknown_response_error(previous)
         body = {**client.body, "input": [*items, *list_input_items(client.body)]}
@@ -550,24 +560,24 @@ class CompatService:
         if endpoint is None:
             built = build_model_request(neutral, exchange.upstream.model, self._abilities(exchange.upstream))
             return _TranslatedRequest(
-                check_model_request(exchange.client, built),
+                model_request_has_same_texts(exchange.client, built),
                 lambda: read_deltas(exchange.upstream.provider.stream(built)),
             )
-        wire = choose_wire(neutral, endpoint.wires)
+        wire = choose_wire(neutral, endpoint.api_formats)
         body = self._build_translated(exchange, neutral, wire)
         return _TranslatedRequest(
-            check_body(exchange.client, wire, body), lambda: self._read_translated(exchange, endpoint, wire, body)
+            has_same_texts(exchange.client, wire, body), lambda: self._read_translated(exchange, endpoint, wire, body)
         )
 
-    def _build_translated(self, exchange: Exchange, neutral: NeutralRequest, wire: Wire) -> Json:
-        model = exchange.upstream.own_name
-        if wire is Wire.MESSAGES:
+    def _build_translated(self, exchange: Exchange, neutral: NeutralRequest, wire: ApiFormat) -> Json:
+        model = exchange.upstream.name_without_provider
+        if wire is ApiFormat.MESSAGES:
             from lamella.providers.facts.claude import max_answer_tokens
 
             body = build_messages(neutral, model, max_tokens=max_answer_tokens(model))
             return {"cache_control": {"type": "ephemeral"}, **body}
-        if wire is Wire.CHAT:
-            return build_chat(neutral, model, is_openai=len(exchange.upstream.endpoint.wires) > 1)  # type: ignore[union-attr]
+        if wire is ApiFormat.CHAT:
+            return build_chat(neutral, model, is_openai=len(exchange.upstream.endpoint.api_formats) > 1)  # type: ignore[union-attr]
         return build_responses(neutral, model)
 
     def _abilities(self, upstream: Upstream) -> ModelAbilities:
@@ -588,7 +598,7 @@ class CompatService:
         )
 
     async def _read_translated(
-        self, exchange: Exchange, endpoint: HttpEndpoint, wire: Wire, body: Json
+        self, exchange: Exchange, endpoint: HttpEndpoint, wire: ApiFormat, body: Json
     ) -> AsyncGenerator[AnswerEvent, None]:
         response = await self.http.send(endpoint, PATHS[wire], encode_json(body), headers={})
         if response.is_error:
@@ -616,9 +626,9 @@ class CompatService:
             async with aclosing(events):
                 async for event in events:
                     held += b"".join(writer.write(event))
-                    if isinstance(event, Started):
+                    if isinstance(event, AnswerStart):
                         continue
-                    if isinstance(event, Ended):
+                    if isinstance(event, AnswerEnd):
                         monitor.usage, end_reason = event.usage, "done"
                         await self._store_response(exchange, writer, own_input)
                     if held:
@@ -636,10 +646,10 @@ class CompatService:
             self._record(exchange, monitor, end_reason=end_reason)
 
     async def _store_response(self, exchange: Exchange, writer: AnswerWriter, own_input: list[Json]) -> None:
-        if exchange.client.wire is not Wire.RESPONSES or exchange.client.body.get("store") is False:
+        if exchange.client.wire is not ApiFormat.RESPONSES or exchange.client.body.get("store") is False:
             return
         body, owner = writer.body(), exchange.caller.owner
-        await self.run(lambda: self.responses.save(owner, body["id"], StoredResponse(own_input, body)))
+        await self.run_in_worker(lambda: self.responses.save(owner, body["id"], StoredResponse(own_input, body)))
 
     # Errors.
 
@@ -647,9 +657,9 @@ class CompatService:
         """Return the event for an error after the answer began, in the format of the client's API."""
         fields = self._error_fields(exchange, error)
         match exchange.client.wire:
-            case Wire.MESSAGES:
+            case ApiFormat.MESSAGES:
                 return format_event({"type": "error", "error": fields}, name="error")
-            case Wire.CHAT:
+            case ApiFormat.CHAT:
                 return format_event({"error": fields})
         told = {"code": fields.get("code"), "message": fields.get("message"), "param": fields.get("param")}
         return format_event({"type": "error", "sequence_number": 0, **told}, name="error")
@@ -657,7 +667,7 @@ class CompatService:
     def _error_fields(self, exchange: Exchange, error: Exception) -> Mapping[str, object]:
         if isinstance(error, UpstreamError):
             return error.fields
-        fields = error_response(_to_known_error(error), exchange.path)[1]["error"]
+        fields = error_status_and_body(_to_known_error(error), exchange.path)[1]["error"]
         assert isinstance(fields, dict)
         return fields
 
@@ -665,7 +675,7 @@ class CompatService:
         """Return an error that the upstream sent as its first event, with the status that it means."""
         status = _find_status(fields)
         self._record(exchange, StreamMonitor(exchange.client.wire), end_reason="failed", status=status)
-        shape: Json = {"type": "error"} if exchange.client.wire is Wire.MESSAGES else {}
+        shape: Json = {"type": "error"} if exchange.client.wire is ApiFormat.MESSAGES else {}
         message = mask_keys(str(fields.get("message") or ""))
         return EscapedJSONResponse(
             {**shape, "error": {**fields, "message": message}}, status, headers=exchange.headers()
@@ -693,7 +703,7 @@ def _may_name_any_model(caller: Caller) -> bool:
 
 def _listing_query(endpoint: HttpEndpoint) -> str:
     # Anthropic's API lists 20 models at a time unless it is asked for more.
-    return "limit=1000" if Wire.MESSAGES in endpoint.wires else ""
+    return "limit=1000" if ApiFormat.MESSAGES in endpoint.api_formats else ""
 
 
 def _note_references(exchange: Exchange, layout: list[PlannedText]) -> None:

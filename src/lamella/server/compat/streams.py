@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from lamella.server.compat.identity import iter_signatures
 from lamella.server.compat.json_spans import decode_json, encode_json
 from lamella.server.compat.usage import TokenUsage, parse_usage
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.wires import ApiFormat
 
 _EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
@@ -34,10 +34,10 @@ class SseReader:
 
     def feed(self, part: bytes) -> tuple[bytes, list[SseEvent]]:
         """Add bytes; return the bytes and the events that are complete now."""
-        found = self.split(part)
+        found = self.feed_with_raw_bytes(part)
         return b"".join(raw for raw, _ in found), [event for _, event in found if event is not None]
 
-    def split(self, part: bytes) -> list[tuple[bytes, SseEvent | None]]:
+    def feed_with_raw_bytes(self, part: bytes) -> list[tuple[bytes, SseEvent | None]]:
         """Add bytes; return the bytes of each event that is complete now; comments have no event."""
         start = max(len(self._pending) - 3, 0)
         self._pending += part
@@ -88,7 +88,7 @@ def format_event(fields: Mapping[str, object], *, name: str = "") -> bytes:
 class StreamMonitor:
     """Watches an answer in the format of an API while its bytes are passed on."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: ApiFormat) -> None:
         self._wire = wire
         self._reader = SseReader()
         self.usage = TokenUsage()
@@ -127,15 +127,17 @@ class StreamMonitor:
     def _read_whole(self, body: Mapping[str, Any]) -> None:
         self.response_id = body.get("id") if isinstance(body.get("id"), str) else self.response_id
         self.usage = parse_usage(self._wire, body.get("usage"), self.usage)
-        self.signatures += iter_signatures(body.get("content") if self._wire is Wire.MESSAGES else body.get("output"))
+        self.signatures += iter_signatures(
+            body.get("content") if self._wire is ApiFormat.MESSAGES else body.get("output")
+        )
         choices = body.get("choices")
         if isinstance(choices, list) and choices and isinstance(choices[0], dict):
             self.signatures += iter_signatures(choices[0].get("message"))
 
     def _read_event(self, event: SseEvent) -> None:
-        if self._wire is Wire.CHAT:
+        if self._wire is ApiFormat.CHAT:
             self._read_chunk(event)
-        elif self._wire is Wire.MESSAGES:
+        elif self._wire is ApiFormat.MESSAGES:
             self._read_message_event(event)
         else:
             self._read_response_event(event)

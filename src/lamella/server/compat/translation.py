@@ -18,9 +18,9 @@ from lamella.server.compat.neutral import (
     parse_object,
     to_json_text,
 )
-from lamella.server.compat.requests import ClientRequest, PlannedText, apply_layout, expand_messages
+from lamella.server.compat.requests import ClientRequest, PlannedText, apply_document_references, expand_messages
 from lamella.server.compat.streams import SseEvent
-from lamella.server.compat.wires import MESSAGES_FIELD, Wire
+from lamella.server.compat.wires import MESSAGES_FIELD, ApiFormat
 
 
 class AnswerReader(Protocol):
@@ -42,7 +42,7 @@ class AnswerWriter(Protocol):
     def body(self) -> Json: ...
 
 
-class WireFormat(NamedTuple):
+class ApiCodec(NamedTuple):
     """The functions of an API."""
 
     parse: Callable[[Mapping[str, Any]], NeutralRequest]
@@ -51,39 +51,39 @@ class WireFormat(NamedTuple):
     collect_texts: Callable[[Mapping[str, Any]], list[str]]
 
 
-FORMATS: Mapping[Wire, WireFormat] = {
-    Wire.MESSAGES: WireFormat(anthropic.parse, anthropic.Reader, anthropic.Writer, anthropic.collect_texts),
-    Wire.CHAT: WireFormat(openai_chat.parse, openai_chat.Reader, openai_chat.Writer, openai_chat.collect_texts),
-    Wire.RESPONSES: WireFormat(
+FORMATS: Mapping[ApiFormat, ApiCodec] = {
+    ApiFormat.MESSAGES: ApiCodec(anthropic.parse, anthropic.Reader, anthropic.Writer, anthropic.collect_texts),
+    ApiFormat.CHAT: ApiCodec(openai_chat.parse, openai_chat.Reader, openai_chat.Writer, openai_chat.collect_texts),
+    ApiFormat.RESPONSES: ApiCodec(
         openai_responses.parse, openai_responses.Reader, openai_responses.Writer, openai_responses.collect_texts
     ),
 }
 
 
-def choose_wire(request: NeutralRequest, wires: Iterable[str]) -> Wire:
+def choose_wire(request: NeutralRequest, wires: Iterable[str]) -> ApiFormat:
     """Return the API of an upstream for a request; the Responses API carries reasoning but has no stop sequences."""
-    available = [Wire(one) for one in wires]
-    if Wire.RESPONSES in available and not (request.stop and Wire.CHAT in available):
-        return Wire.RESPONSES
-    return Wire.CHAT if Wire.CHAT in available else available[0]
+    available = [ApiFormat(one) for one in wires]
+    if ApiFormat.RESPONSES in available and not (request.stop and ApiFormat.CHAT in available):
+        return ApiFormat.RESPONSES
+    return ApiFormat.CHAT if ApiFormat.CHAT in available else available[0]
 
 
 def parse_neutral(request: ClientRequest, layout: list[PlannedText]) -> NeutralRequest:
     """Return a request in neutral form, with its repeated documents as references."""
-    return FORMATS[request.wire].parse(apply_layout(request, layout))
+    return FORMATS[request.wire].parse(apply_document_references(request, layout))
 
 
-def check_body(request: ClientRequest, wire: Wire, body: Json) -> bool:
+def has_same_texts(request: ClientRequest, wire: ApiFormat, body: Json) -> bool:
     """Return whether a translated body has all texts of the client, and no other."""
     name = MESSAGES_FIELD[wire]
     expanded = {**body, name: expand_messages(wire, deepcopy(body[name]), as_written=request.written_texts())}
     if expanded[name] is None:
         return False
-    labels = _image_labels(request) if wire is Wire.CHAT else []
+    labels = _image_labels(request) if wire is ApiFormat.CHAT else []
     return _have_same_texts(_client_texts(request), FORMATS[wire].collect_texts(expanded), allowed=labels)
 
 
-def check_model_request(request: ClientRequest, built: ModelRequest) -> bool:
+def model_request_has_same_texts(request: ClientRequest, built: ModelRequest) -> bool:
     """Return whether a request to a provider of Lamella has all texts of the client, and no other."""
     sent: list[str] = []
     typed: list[str] = []

@@ -1,6 +1,6 @@
 """Requests to the HTTP API of a provider, and the responses as they come.
 
-``HttpUpstream`` sends bodies with the operator's key and returns a response as soon as its status is known. Only
+``UpstreamClient`` sends bodies with the operator's key and returns a response as soon as its status is known. Only
 headers on a list pass in either direction. Redirects are not followed, because a server could otherwise send a
 conversation and the key somewhere else.
 """
@@ -103,7 +103,7 @@ class UpstreamResponse:
         await self.response.aclose()
 
 
-class HttpUpstream:
+class UpstreamClient:
     """Sends requests to the APIs of providers over connections that are reused."""
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class HttpUpstream:
 
         client = self._get_client()
         sent = {**select_request_headers(headers or {}), **_merge_version(endpoint, headers or {})}
-        address = f"{endpoint.address}{path}" + (f"?{query}" if query else "")
+        address = f"{endpoint.base_url}{path}" + (f"?{query}" if query else "")
         request = client.build_request(method, address, content=body, headers=sent)
         try:
             async with asyncio.timeout(_SILENCE_SECONDS):
@@ -136,7 +136,7 @@ class HttpUpstream:
             raise _timeout_error() from error
         except (HTTPError, InvalidURL, OSError) as error:
             raise ProviderUnreachableError(
-                f"{endpoint.provider} cannot be reached at {endpoint.address}: {type(error).__name__}.",
+                f"{endpoint.provider} cannot be reached at {endpoint.base_url}: {type(error).__name__}.",
                 hint="Check the address, the port and the network of the server.",
             ) from error
         return UpstreamResponse(response.status_code, select_response_headers(response.headers), response)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from lamella.server.compat.wires import Wire
+from lamella.server.compat.wires import ApiFormat
 
 
 class TokenUsage(NamedTuple):
@@ -21,11 +21,11 @@ class TokenUsage(NamedTuple):
         return (self.plain or 0) + (self.read or 0) + (self.write or 0)
 
 
-def parse_usage(wire: Wire, usage: object, before: TokenUsage = TokenUsage()) -> TokenUsage:  # noqa: B008 - a value
+def parse_usage(wire: ApiFormat, usage: object, before: TokenUsage = TokenUsage()) -> TokenUsage:  # noqa: B008 - a value
     """Return the counts of a usage object; counts that it lacks stay as reported ``before``."""
     if not isinstance(usage, dict):
         return before
-    if wire is Wire.MESSAGES:
+    if wire is ApiFormat.MESSAGES:
         found = TokenUsage(
             plain=_count(usage, "input_tokens"),
             read=_count(usage, "cache_read_input_tokens"),
@@ -34,7 +34,7 @@ def parse_usage(wire: Wire, usage: object, before: TokenUsage = TokenUsage()) ->
             reasoning=_count(_fields(usage, "output_tokens_details"), "thinking_tokens"),
         )
     else:
-        found = _parse_openai(usage, *(("prompt", "completion") if wire is Wire.CHAT else ("input", "output")))
+        found = _parse_openai(usage, *(("prompt", "completion") if wire is ApiFormat.CHAT else ("input", "output")))
     return TokenUsage(*(new if new is not None else old for new, old in zip(found, before, strict=True)))
 
 
@@ -61,10 +61,10 @@ def _count(value: Mapping[str, Any], name: str) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
 
-def usage_to_json(wire: Wire, usage: TokenUsage) -> dict[str, object]:
+def usage_to_json(wire: ApiFormat, usage: TokenUsage) -> dict[str, object]:
     """Return counts in the fields of an API; an unknown count is 0, because these APIs have no value for unknown."""
     output, reasoning = usage.output or 0, usage.reasoning or 0
-    if wire is Wire.MESSAGES:
+    if wire is ApiFormat.MESSAGES:
         return {
             "input_tokens": usage.plain or 0,
             "cache_creation_input_tokens": usage.write or 0,
@@ -72,7 +72,7 @@ def usage_to_json(wire: Wire, usage: TokenUsage) -> dict[str, object]:
             "output_tokens": output,
         }
     details = {"cached_tokens": usage.read or 0}
-    if wire is Wire.CHAT:
+    if wire is ApiFormat.CHAT:
         return {
             "prompt_tokens": usage.prompt,
             "completion_tokens": output,

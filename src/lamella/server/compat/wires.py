@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Wire(StrEnum):
+class ApiFormat(StrEnum):
     """An API: Anthropic's Messages, or OpenAI's Chat Completions or Responses."""
 
     MESSAGES = "messages"
@@ -12,5 +12,5 @@ class Wire(StrEnum):
 
 
 # The path of each API below the address of an upstream, and the field with the messages.
-PATHS = {Wire.MESSAGES: "/messages", Wire.CHAT: "/chat/completions", Wire.RESPONSES: "/responses"}
-MESSAGES_FIELD = {Wire.MESSAGES: "messages", Wire.CHAT: "messages", Wire.RESPONSES: "input"}
+PATHS = {ApiFormat.MESSAGES: "/messages", ApiFormat.CHAT: "/chat/completions", ApiFormat.RESPONSES: "/responses"}
+MESSAGES_FIELD = {ApiFormat.MESSAGES: "messages", ApiFormat.CHAT: "messages", ApiFormat.RESPONSES: "input"}

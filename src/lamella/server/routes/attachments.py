@@ -11,7 +11,7 @@ from lamella.attach import Attachment, Image, Note
 from lamella.conversation.commands import PendingCommands
 from lamella.conversation.conversation import Conversation
 from lamella.errors import NotFoundError
-from lamella.schemas.library import CommandsJson, LibraryJson, commands_to_json, library_to_json
+from lamella.schemas.library import CommandResultJson, LibraryJson, commands_to_json, library_to_json
 from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
 from lamella.server.turns import AttachedList, parse_attachments
@@ -23,7 +23,7 @@ _RelevanceQuestion = Annotated[
 ]
 
 
-class AttachBody(BaseModel):
+class AttachRequestBody(BaseModel):
     """Attachments for the next turn, which are read now."""
 
     model_config = ConfigDict(extra="forbid")
@@ -53,11 +53,13 @@ class OptionalNamesBody(BaseModel):
 def list_attachments(*, conversation: str, state: StateDep, caller: ReadCaller) -> LibraryJson:
     """List everything attached so far, with form, tokens, age and cache state, and the pending commands."""
     chat = state.open_conversation(caller, conversation)
-    return library_to_json(chat.id, chat.library(), chat.pending_commands, expired=chat.expired_cache())
+    return library_to_json(chat.id, chat.library(), chat.pending_commands, expired=chat.estimate_cache_expiry())
 
 
 @router.post("/attachments", summary="Attach")
-async def attach(*, conversation: str, body: AttachBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
+async def attach(
+    *, conversation: str, body: AttachRequestBody, state: StateDep, caller: ChatCaller
+) -> CommandResultJson:
     """Attach something to the next turn; it is read now, and the response says what it adds to the request."""
     return await _run_command(
         state,
@@ -74,7 +76,7 @@ async def attach_files(
     files: Annotated[list[UploadFile], File(description="Pictures and texts.", max_length=_MAX_FILES)],
     state: StateDep,
     caller: ChatCaller,
-) -> CommandsJson:
+) -> CommandResultJson:
     """Attach uploaded pictures and texts to the next turn, as `multipart/form-data`. Their bytes decide what they are."""
     given = [_make_attachment(file.filename or "file", await file.read()) for file in files]
     return await _run_command(state, caller, conversation, command=lambda chat: chat.attach(*given))
@@ -106,31 +108,35 @@ def read_image(
 
 
 @router.post("/detach", summary="Detach")
-async def detach(*, conversation: str, body: OptionalNamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
+async def detach(
+    *, conversation: str, body: OptionalNamesBody, state: StateDep, caller: ChatCaller
+) -> CommandResultJson:
     """Remove artifacts from the working set from the next turn on; an empty list means all."""
     return await _run_command(state, caller, conversation, command=lambda chat: chat.detach(*body.names))
 
 
 @router.post("/drop", summary="Drop")
-async def drop(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
+async def drop(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> CommandResultJson:
     """Remove artifacts from the prompt from the next turn on; recall still finds them."""
     return await _run_command(state, caller, conversation, command=lambda chat: chat.drop(*body.names))
 
 
 @router.post("/pin", summary="Pin")
-async def pin(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
+async def pin(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> CommandResultJson:
     """Keep artifacts or messages in full from the next turn on."""
     return await _run_command(state, caller, conversation, command=lambda chat: chat.pin(*body.names))
 
 
 @router.post("/unpin", summary="Unpin")
-async def unpin(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
+async def unpin(*, conversation: str, body: NamesBody, state: StateDep, caller: ChatCaller) -> CommandResultJson:
     """Allow compaction to shorten pinned artifacts or messages again from the next turn on."""
     return await _run_command(state, caller, conversation, command=lambda chat: chat.unpin(*body.names))
 
 
 @router.post("/refresh", summary="Read attachments again")
-async def refresh(*, conversation: str, body: OptionalNamesBody, state: StateDep, caller: ChatCaller) -> CommandsJson:
+async def refresh(
+    *, conversation: str, body: OptionalNamesBody, state: StateDep, caller: ChatCaller
+) -> CommandResultJson:
     """Read attachments again, by default all of them; changed texts are sent with the next turn."""
     return await _run_command(
         state, caller, conversation, command=lambda chat: chat.refresh(*body.names, question=body.question)
@@ -149,11 +155,11 @@ def _make_attachment(name: str, data: bytes) -> Attachment:
 
 async def _run_command(
     state: ServerState, caller: Caller, conversation: str, *, command: Callable[[Conversation], PendingCommands]
-) -> CommandsJson:
+) -> CommandResultJson:
     """Run a command, and return the pending commands and the change to the next request."""
 
-    def do(chat: Conversation) -> CommandsJson:
-        now = state.engine_pool.backend.now()
+    def do(chat: Conversation) -> CommandResultJson:
+        now = state.engine_pool.backend.default_change_time()
         before = chat.preview(at=now)
         pending = command(chat)
         return commands_to_json(chat.id, pending, before=before, after=chat.preview(at=now))

@@ -64,7 +64,9 @@ async def list_prices(*, state: StateDep, _caller: ReadCaller) -> ModelListJson:
 def list_known_prices(state: ServerState) -> dict[str, ModelFacts]:
     """Return the models whose prices are known, with their facts."""
     pool = state.engine_pool
-    return list_priced_models(pool.backend.adapters.get_pricing, services=pool.services, at=pool.backend.now())
+    return list_priced_models(
+        pool.backend.adapters.get_pricing, services=pool.services, at=pool.backend.default_change_time()
+    )
 
 
 @router.get("/models/{model:path}", summary="A model")
@@ -99,7 +101,7 @@ async def refresh_tools(*, conversation: str, state: StateDep, caller: ChatCalle
 def _get_facts(state: ServerState, model: str) -> ModelFacts:
     pool = state.engine_pool
     return get_model_facts(
-        model, pool.backend.adapters.get_pricing(model), services=pool.services, at=pool.backend.now()
+        model, pool.backend.adapters.get_pricing(model), services=pool.services, at=pool.backend.default_change_time()
     )
 
 

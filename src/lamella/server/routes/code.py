@@ -11,11 +11,11 @@ from lamella.code import CodeTask
 from lamella.errors import NameConflictError
 from lamella.runners.code_questions import render_question
 from lamella.runners.code_requests import IGNORED_FIELDS, parse_code_question
-from lamella.schemas.code import SelectionJson, SolutionJson
+from lamella.schemas.code import FilterResponseJson, SolutionJson
 from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ServerState, StateDep
 from lamella.server.turns import CodeQuestionTurn
-from lamella.wiring import MAX_CODE_BUDGET, filter_request, resolve_request_model
+from lamella.wiring import MAX_CODE_BUDGET, resolve_request_model, select_files_for_request
 
 router = make_router(tag="code")
 _EXAMPLE_FILE: dict[str, Any] = {"path": "beds.js", "content": "export function water(bed) {\n  bed.wet = 1;\n}\n"}
@@ -61,7 +61,7 @@ class _RequestBody(BaseModel):
         return {**request, "model": model}, (warning,) if warning else ()
 
 
-class SolutionBody(_RequestBody):
+class CodeQuestionBody(_RequestBody):
     """A question, and the client's history and state of the conversation."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE_REQUEST]})
@@ -91,7 +91,7 @@ class FileSelectionBody(_RequestBody):
 
 @router.post("/Unfold/New/solution", summary="Answer a question with its history")
 @router.post("/v1/solution", summary="Answer a question with its history")
-async def solve(*, request: Request, body: SolutionBody, state: StateDep, caller: ChatCaller) -> SolutionJson:
+async def solve(*, request: Request, body: CodeQuestionBody, state: StateDep, caller: ChatCaller) -> SolutionJson:
     """Answer a code question; return the answer, the whole history and the new state.
 
     The conversation is stored only if the request names one.
@@ -104,15 +104,15 @@ async def solve(*, request: Request, body: SolutionBody, state: StateDep, caller
 
 @router.post("/Unfold/new/codebase-filter", summary="Choose files for a question")
 @router.post("/v1/codebase-filter", summary="Choose files for a question")
-async def choose_files(*, body: FileSelectionBody, state: StateDep, caller: ChatCaller) -> SelectionJson:
+async def choose_files(*, body: FileSelectionBody, state: StateDep, caller: ChatCaller) -> FilterResponseJson:
     """Select files for a question and return their content; nothing is stored, and no model is called."""
 
-    def choose() -> SelectionJson:
+    def choose() -> FilterResponseJson:
         request, warnings = body.to_request(state)
         model = str(request.get("model") or state.engine_pool.model)
         # The name may be that of a file with model weights, which counting tokens would open.
         state.get_engine(caller).check_model_is_trusted(model)
-        return filter_request({**request, "model": model}, warnings=warnings)
+        return select_files_for_request({**request, "model": model}, warnings=warnings)
 
     return await asyncio.to_thread(choose)
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ImportOutcome, MessageHit
 from lamella.errors import LamellaError, NotFoundError, StoreCorruptedError
-from lamella.ports import ConversationSummary
+from lamella.ports import ConversationListItem
 from lamella.schemas.conversations import (
     ChangedConversationsJson,
     ConversationListJson,
@@ -26,7 +26,7 @@ from lamella.schemas.conversations import (
     MessageHitListJson,
     SwitchedConversationJson,
     conversations_to_json,
-    hits_to_json,
+    message_hits_to_json,
 )
 from lamella.schemas.messages import (
     ConversationJson,
@@ -38,7 +38,7 @@ from lamella.schemas.messages import (
 )
 from lamella.server.errors import http_error_to_json
 from lamella.server.openapi import describe_response, json_response, make_router
-from lamella.server.routes.settings import ChatSettingsBody, check_request_settings
+from lamella.server.routes.settings import ChatSettingsBody, check_setting_names
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
 from lamella.wiring import WELCOME_NAME, open_welcome_conversation
 
@@ -150,7 +150,7 @@ def create_conversation(
     settings = {
         **state.engine_pool.default_settings_for(model),
         "model": model,
-        **check_request_settings(body.settings),
+        **check_setting_names(body.settings),
     }
     name = body.name or f"chat-{token_hex(_RANDOM_NAME_BYTES)}"
     chat = state.get_engine(caller).create(name, title=body.title, **settings)
@@ -174,8 +174,8 @@ def search_conversations(
         for hit in islice(state.get_engine(caller).search(q), limit):
             found.append(hit)
     except StoreCorruptedError as error:
-        return replace(hits_to_json(found), error=http_error_to_json(error).error)
-    return hits_to_json(found)
+        return replace(message_hits_to_json(found), error=http_error_to_json(error).error)
+    return message_hits_to_json(found)
 
 
 @router.post(
@@ -239,7 +239,7 @@ def read_conversation(
     """
     chat = state.open_conversation(caller, conversation)
     if branch is not None:
-        branch = check_message(chat, branch)
+        branch = resolve_message_id(chat, branch)
     messages = chat.messages(branch, first=first, last=last)
     return ConversationJson(
         conversation=chat.id,
@@ -255,7 +255,7 @@ def read_conversation(
 
 
 @router.post("/bulk", summary="Archive or erase several conversations")
-async def change_conversations(*, body: BulkBody, state: StateDep, caller: ChatCaller) -> ChangedConversationsJson:
+async def run_bulk_action(*, body: BulkBody, state: StateDep, caller: ChatCaller) -> ChangedConversationsJson:
     """Archive conversations, take them back, or erase them for good. Each that fails is listed, and the others are done."""
     done: list[str] = []
     failed: list[FailedItemJson] = []
@@ -280,7 +280,7 @@ async def _change_one(state: ServerState, caller: Caller, conversation: str, act
 
 def _set_archived(
     state: ServerState, caller: Caller, conversation: str, *, archived: bool
-) -> tuple[str, ConversationSummary | None]:
+) -> tuple[str, ConversationListItem | None]:
     """Set the mark; return the key of the conversation, and how the store lists it."""
     key = state.get_conversation_key(caller, conversation)
     state.get_engine(caller).set_archived(key, archived=archived)
@@ -293,7 +293,7 @@ async def change_conversation(
 ) -> CreatedConversationJson:
     """Set the title of a conversation, or archive it, also while a turn is running."""
 
-    def change() -> tuple[CreatedConversationJson, ConversationSummary | None]:
+    def change() -> tuple[CreatedConversationJson, ConversationListItem | None]:
         chat, listed = state.open_conversation(caller, conversation), None
         if body.title is not None:
             chat.rename(body.title)
@@ -342,7 +342,7 @@ async def fork_conversation(
     """Continue from an earlier message, on a branch or in a conversation of its own; existing messages stay."""
 
     def fork(chat: Conversation) -> SwitchedConversationJson:
-        message = check_message(chat, body.message)
+        message = resolve_message_id(chat, body.message)
         if body.name is not None:
             made = state.get_engine(caller).fork(chat, message, body.name)
             return SwitchedConversationJson(conversation=made.id, name=made.name, head=made.head)
@@ -359,7 +359,7 @@ async def switch_branch(
     """Make another branch the active one, given by its last message."""
 
     def switch(chat: Conversation) -> SwitchedConversationJson:
-        chat.switch(check_message(chat, body.head))
+        chat.switch(resolve_message_id(chat, body.head))
         return SwitchedConversationJson(conversation=chat.id, name=chat.name, head=chat.head)
 
     return await state.change_conversation(caller, conversation, switch)
@@ -387,11 +387,11 @@ def export_conversation(
 
 def _run_in_progress(chat: Conversation, state: ServerState) -> RunInProgressJson | None:
     """Return the running turn, here or in another process; of the latter only the question is known."""
-    run = state.runs.get_run(chat.id)
+    run = state.runs.find_run(chat.id)
     if run is not None:
         return None if run.is_brief else RunInProgressJson(message=run.message_id, run=run.name)
     asked = chat.turns()[-1:]
-    if not asked or asked[0].reply is not None or not state.runs.is_running_elsewhere(chat.id):
+    if not asked or asked[0].reply is not None or not state.runs.is_answered_elsewhere_blocking(chat.id):
         return None
     return RunInProgressJson(message=asked[0].message.id, run=None)
 
@@ -410,7 +410,7 @@ def _render_archive(chat: Conversation, state: ServerState, caller: ReadCaller) 
         return state.get_engine(caller).export_archive(chat, Path(folder)).read_text(encoding="utf-8")
 
 
-def check_message(chat: Conversation, message: str) -> str:
+def resolve_message_id(chat: Conversation, message: str) -> str:
     """Return the id of a message, which may be named as in ``turn:3``.
 
     Raises ``NotFoundError`` for a message that the conversation does not have.

@@ -8,10 +8,10 @@ from fastapi import Request
 from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 
-from lamella.ports import ConversationSummary
+from lamella.ports import ConversationListItem
 from lamella.schemas.changes import ReadyEventJson, change_to_json
 from lamella.server.openapi import CHANGE_STREAM_DOCS, make_router
-from lamella.server.security import is_still_let_in
+from lamella.server.security import is_still_authenticated
 from lamella.server.state import Caller, ReadCaller, ServerState, StateDep
 from lamella.server.turns import SseResponse
 
@@ -36,12 +36,12 @@ async def stream_changes(*, request: Request, state: StateDep, caller: ReadCalle
 
 
 async def _stream(request: Request, state: ServerState, caller: Caller) -> AsyncGenerator[bytes, None]:
-    def find_own(listed: ConversationSummary) -> ConversationSummary | None:
-        return state.engine_pool.find_own(caller.owner, listed)
+    def find_own(listed: ConversationListItem) -> ConversationListItem | None:
+        return state.engine_pool.to_owner_view(caller.owner, listed)
 
     async with aclosing(state.hub.listen(find_own)) as changes:
         async for change in changes:
-            if not is_still_let_in(request.headers, state):
+            if not is_still_authenticated(request.headers, state):
                 return
             name, body = ("ready", ReadyEventJson()) if change is None else change_to_json(change)
             yield format_sse_event(data_str=msgspec.json.encode(body).decode(), event=name)

@@ -12,13 +12,13 @@ from lamella import ToolOutput
 from lamella.attach import Tool
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.runs import Run, StreamPosition, parse_event_id, with_start_event
-from lamella.conversation.turn_runner import Event
+from lamella.conversation.turn_runner import TurnEvent
 from lamella.errors import InvalidOperationError, InvalidReplyError
-from lamella.schemas.answers import AnswerJson, done_event_to_json, event_to_json
+from lamella.schemas.answers import FinishedTurnJson, done_event_to_json, event_to_json
 from lamella.schemas.conversations import StoppedConversationJson, SwitchedConversationJson
 from lamella.schemas.ledger import KeepAliveResultJson, expired_cache_to_json_or_none
 from lamella.server.openapi import EVENT_STREAM_DOCS, ResponseDocs, describe_response, make_router
-from lamella.server.routes.conversations import check_message
+from lamella.server.routes.conversations import resolve_message_id
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
 from lamella.server.turns import (
     AttachedList,
@@ -31,7 +31,7 @@ from lamella.server.turns import (
     parse_attachments,
     resolve_links,
     stream_events,
-    with_notes,
+    with_notice_events,
 )
 
 router = make_router(prefix="/v1/conversations/{conversation}", tag="messages")
@@ -41,7 +41,7 @@ _MaxTokens = Annotated[int | None, Field(ge=1, le=10_000_000)]
 # The interval, in seconds, at which to check whether another process has answered.
 _POLL_SECONDS = 0.3
 _ANSWER_DOCS = describe_response(
-    AnswerJson, other_content=EVENT_STREAM_DOCS, description="Events, or the whole answer."
+    FinishedTurnJson, other_content=EVENT_STREAM_DOCS, description="Events, or the whole answer."
 )
 _EVENT_DOCS: ResponseDocs = {200: {"content": EVENT_STREAM_DOCS, "description": "Events."}}
 
@@ -130,13 +130,13 @@ async def ask(
 ) -> Response:
     """Ask a question. The event `envelope` says that the question is stored, `done` that its answer is."""
 
-    async def send(chat: Conversation) -> AsyncGenerator[Event, None]:
+    async def send(chat: Conversation) -> AsyncGenerator[TurnEvent, None]:
         # Files are read in a worker thread, not on the event loop. Most questions name none, and need no worker.
         workers = state.engine_pool.pool.workers
         attach = await workers.run(lambda: parse_attachments(body.attach, state)) if body.attach else []
         linked, notes = await workers.run(lambda: resolve_links(body.text, state)) if "[[" in body.text else ([], [])
         if body.memory:
-            await workers.run(chat.refresh_memory)
+            await workers.run(chat.refresh_memory_next_turn)
         events = chat.send(
             body.text,
             attach=[*attach, *linked],
@@ -153,7 +153,7 @@ async def ask(
             runner=body.runner,
             max_tokens=body.max_tokens,
         )
-        return with_notes(notes, events) if notes else events
+        return with_notice_events(notes, events) if notes else events
 
     return await _start_and_respond(request, state, caller, conversation=conversation, body=body, send=send)
 
@@ -167,12 +167,12 @@ async def edit(
     The attachments of the question and the notes that the new text links are attached.
     """
 
-    async def send(chat: Conversation) -> AsyncGenerator[Event, None]:
-        question, workers = check_message(chat, message), state.engine_pool.pool.workers
+    async def send(chat: Conversation) -> AsyncGenerator[TurnEvent, None]:
+        question, workers = resolve_message_id(chat, message), state.engine_pool.pool.workers
         linked, notes = await workers.run(lambda: resolve_links(body.text, state)) if "[[" in body.text else ([], [])
         turn = await workers.run_uncancellable(lambda: chat.edit(question, body.text, attach=linked))
         events = with_start_event(turn, chat.send(turn, max_tokens=body.max_tokens))
-        return with_notes(notes, events) if notes else events
+        return with_notice_events(notes, events) if notes else events
 
     return await _start_and_respond(request, state, caller, conversation=conversation, body=body, send=send)
 
@@ -189,8 +189,8 @@ async def regenerate(
 ) -> Response:
     """Answer a question again; the earlier answer stays on its branch."""
 
-    async def send(chat: Conversation) -> AsyncGenerator[Event, None]:
-        question = check_message(chat, message)
+    async def send(chat: Conversation) -> AsyncGenerator[TurnEvent, None]:
+        question = resolve_message_id(chat, message)
         turn = await state.engine_pool.pool.workers.run_uncancellable(
             lambda: chat.regenerate(question, model=body.model)
         )
@@ -205,8 +205,8 @@ async def submit_tool_results(
 ) -> Response:
     """Submit the results of the last answer's tool calls; the turn continues with them."""
 
-    async def send(chat: Conversation) -> AsyncGenerator[Event, None]:
-        if chat.head != check_message(chat, message):
+    async def send(chat: Conversation) -> AsyncGenerator[TurnEvent, None]:
+        if chat.head != resolve_message_id(chat, message):
             raise InvalidOperationError(
                 f"The question {message} waits for no results.", hint="Hand back what the last one asked."
             )
@@ -223,8 +223,8 @@ async def resume(
 ) -> Response:
     """Resume a turn that was left open, for example by a server that was killed."""
 
-    async def send(chat: Conversation) -> AsyncGenerator[Event, None]:
-        pending_turn = await state.engine_pool.pool.workers.run(chat.pending_turn)
+    async def send(chat: Conversation) -> AsyncGenerator[TurnEvent, None]:
+        pending_turn = await state.engine_pool.pool.workers.run(chat.prepare_pending_turn)
         events = chat.resume(max_tokens=body.max_tokens)
         return events if pending_turn is None else with_start_event(pending_turn, events)
 
@@ -247,7 +247,7 @@ async def keep_alive(*, conversation: str, state: StateDep, caller: ChatCaller) 
     async with state.runs.exclusive(key):
         chat = await state.get_engine(caller).conversation(key)
         sent = bool(await chat.keep_alive(once=True))
-        expired = await state.engine_pool.pool.workers.run(chat.expired_cache)
+        expired = await state.engine_pool.pool.workers.run(chat.estimate_cache_expiry)
     return KeepAliveResultJson(conversation=key, sent=sent, cold=expired_cache_to_json_or_none(expired))
 
 
@@ -258,7 +258,7 @@ async def delete(
     """Continue without a message, on a branch of its own; a question is deleted with its answer."""
 
     def do(chat: Conversation) -> SwitchedConversationJson:
-        chat.delete(check_message(chat, message))
+        chat.delete(resolve_message_id(chat, message))
         return SwitchedConversationJson(conversation=chat.id, name=chat.name, head=chat.head)
 
     return await state.change_conversation(caller, conversation, do)
@@ -279,7 +279,7 @@ async def follow(
     given = last_event_id or after
     position = None if not given else parse_event_id(given)
     chat = await state.get_engine(caller).conversation(key)
-    message = check_message(chat, message)
+    message = resolve_message_id(chat, message)
     if position is not None and position.message_id != message:
         raise InvalidOperationError(
             "This id is of another question.", hint="Follow the question that the id begins with."
@@ -295,7 +295,7 @@ async def follow(
 
 def _get_run(state: ServerState, key: str, *, message: str, after_position: StreamPosition | None) -> Run | None:
     """Return the run of an answer: the running one, or the one of the stream position while it is remembered."""
-    under = state.runs.get_run(key)
+    under = state.runs.find_run(key)
     known = None if after_position is None else state.runs.find_run_by_name(after_position.run)
     return next(
         (run for run in (under, known) if run and (run.conversation_key, run.message_id) == (key, message)), None
@@ -336,7 +336,7 @@ async def _load_answer_events(
         (
             position,
             event.kind,
-            done_event_to_json(event, conversation_key=key, message=message, reply=reply, cut=turn.cut_reason)
+            done_event_to_json(event, conversation_key=key, message_id=message, reply_id=reply, cut=turn.cut_reason)
             if event.kind == "done"
             else event_to_json(event),
         )

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query
 
 from lamella.errors import NotAvailableError
-from lamella.schemas.library import NoteHitsJson, NoteNamesJson, hits_to_json
+from lamella.schemas.library import NameCompletionsJson, NoteHitsJson, hits_to_json
 from lamella.server.openapi import make_router
 from lamella.server.state import ReadCaller, StateDep
 
@@ -19,12 +19,12 @@ def complete(
     _caller: ReadCaller,
     q: Annotated[str, Query(max_length=500)] = "",
     limit: Annotated[int, Query(ge=1, le=200)] = 50,
-) -> NoteNamesJson:
+) -> NameCompletionsJson:
     """List the notes, folders, tags and headings of the vault that match the word; each can be attached by its name."""
-    files = state.engine_pool.open_files()
+    files = state.engine_pool.open_attachment_resolver()
     if files is None:
         raise NotAvailableError("No vault is served here.", hint="Attach a text with its kind, path and text.")
-    return NoteNamesJson(
+    return NameCompletionsJson(
         query=q,
         names=files.complete_path(q, limit=limit),
         folders=files.complete_folder(q, limit=limit),

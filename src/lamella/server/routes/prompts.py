@@ -76,7 +76,7 @@ def read_turn(
     """
     chat = state.open_conversation(caller, conversation)
     turn = _get_turn(chat, number)
-    question = chat.turns()[number - 1].message.question
+    question = chat.turns()[number - 1].message.question_event
     return sent_turn_to_json(chat.id, turn, None if question is None else question.imprint, with_texts=texts)
 
 
@@ -113,7 +113,7 @@ def preview(*, conversation: str, body: PreviewBody, state: StateDep, caller: Re
         unpin=body.unpin,
         fold=body.fold,
         model=body.model,
-        at=state.engine_pool.backend.now(),
+        at=state.engine_pool.backend.default_change_time(),
     )
     return turn_preview_to_json(chat.id, turn, with_messages=body.whole)
 
@@ -196,7 +196,7 @@ def read_strata(
         calls,
         {number: record.message.at for number, record in enumerate(records, start=1)},
         compactions,
-        folds_talk=not messages,
+        groups_history=not messages,
     )
     body = StrataJson(conversation=chat.id, head=chat.head, count=len(records), turns=list(strata))
     response = json_response(body)

@@ -20,7 +20,7 @@ from lamella.schemas.catalog import (
 )
 from lamella.server.openapi import make_router
 from lamella.server.state import AdminCaller, ChatCaller, ReadCaller, ServerState, StateDep
-from lamella.wiring import add_trust, get_trust_key, mask_secrets, open_trust_file, resolve_conversation_settings
+from lamella.wiring import add_trust, get_trust_key, mask_url_secrets, open_trust_file, resolve_conversation_settings
 
 router = make_router(prefix="/v1", tag="settings")
 # The settings that a caller may change in its own conversations. None of them reads a file, starts a program or names a
@@ -79,7 +79,7 @@ class TrustBody(BaseModel):
     place: Annotated[str, Field(min_length=1, max_length=500, examples=["local"])]
 
 
-def check_request_settings(settings: Mapping[str, JsonValue]) -> dict[str, object]:
+def check_setting_names(settings: Mapping[str, JsonValue]) -> dict[str, object]:
     """Return the settings of a request; raises ``SettingError`` for one that cannot be set over HTTP."""
     strange = sorted(set(settings) - set(CONVERSATION_SETTINGS))
     if strange:
@@ -104,7 +104,7 @@ async def set_chat_settings(
 
     If one setting is rejected, none is changed.
     """
-    given = check_request_settings(body.settings)
+    given = check_setting_names(body.settings)
 
     def set_them(chat: Conversation) -> ConversationSettingsJson:
         chat.set(**given)
@@ -118,7 +118,7 @@ def _settings_body(state: ServerState, chat: Conversation) -> ConversationSettin
     own = {name: chat.settings[name] for name in CONVERSATION_SETTINGS if name in chat.settings}
     found = resolve_conversation_settings(chat.settings, state.engine_pool.services)
     return chat_settings_to_json(
-        chat.id, own, to_builtins(found.settings), found.origins, names=CONVERSATION_SETTINGS, mask=mask_secrets
+        chat.id, own, to_builtins(found.settings), found.origins, names=CONVERSATION_SETTINGS, mask=mask_url_secrets
     )
 
 
@@ -127,7 +127,7 @@ def show_settings(*, state: StateDep, _caller: AdminCaller) -> ServerSettingsJso
     """Return every setting with its origin; passwords in addresses are masked."""
     found = state.engine_pool.services.resolved
     files = {str(origin): str(path) for origin, path in found.files.items()}
-    return configuration_to_json(to_builtins(found.settings), found.origins, files, mask_secrets)
+    return configuration_to_json(to_builtins(found.settings), found.origins, files, mask_url_secrets)
 
 
 @router.post("/trust", summary="Say yes to a place that a conversation names")

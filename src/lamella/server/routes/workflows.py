@@ -13,7 +13,7 @@ from lamella.schemas.workflows import (
     ProgressJson,
     StageDataJson,
     WorkflowListJson,
-    WorkJson,
+    WorkflowTextJson,
     no_progress_to_json,
     progress_to_json,
     stage_data_to_json,
@@ -31,7 +31,7 @@ _STAGED_RUNNER = "staged"
 _EXAMPLE_FIELDS: dict[str, Any] = {"problem": "Desks are booked twice.", "goals": ["No desk is booked twice."]}
 
 
-class WorkBody(BaseModel):
+class StartWorkflowBody(BaseModel):
     """The workflow to start, by name; a request cannot name files of the server."""
 
     model_config = ConfigDict(extra="forbid")
@@ -71,7 +71,7 @@ def list_all(*, state: StateDep, _caller: ReadCaller) -> WorkflowListJson:
 
 
 @router.post(_WORKFLOW_PATH, status_code=201, summary="Begin to work in stages")
-async def begin(*, conversation: str, body: WorkBody, state: StateDep, caller: ChatCaller) -> ProgressJson:
+async def begin(*, conversation: str, body: StartWorkflowBody, state: StateDep, caller: ChatCaller) -> ProgressJson:
     """Start a workflow; the runner is `staged` from then on."""
 
     def do(chat: Conversation) -> WorkflowProgress:
@@ -122,16 +122,16 @@ async def approve(*, conversation: str, body: ApproveBody, state: StateDep, call
 @router.post(f"{_WORKFLOW_PATH}/rewind", summary="Go back to an earlier stage")
 async def rewind(*, conversation: str, body: RewindBody, state: StateDep, caller: ChatCaller) -> ProgressJson:
     """Go back to an earlier stage; later decisions no longer apply, but all data is kept."""
-    return await _change_stage(state, caller, conversation, change=lambda chat: chat.rewind_stage(body.stage))
+    return await _change_stage(state, caller, conversation, change=lambda chat: chat.rewind_to_stage(body.stage))
 
 
 @router.get(f"{_WORKFLOW_PATH}/export", summary="The work as markdown")
 def export(
     *, conversation: str, state: StateDep, caller: ReadCaller, title: Annotated[str, Query(max_length=500)] = ""
-) -> WorkJson:
+) -> WorkflowTextJson:
     """Export every approved stage, with one bibliography in which each source appears once."""
     chat = state.open_conversation(caller, conversation)
-    return WorkJson(conversation=chat.id, name=chat.name, text=chat.export_work(title), file=None)
+    return WorkflowTextJson(conversation=chat.id, name=chat.name, text=chat.export_approved_stages(title), file=None)
 
 
 async def _change_stage(

@@ -28,7 +28,7 @@ from lamella.sources.dataview.values import (
     parse_day_in_name,
     parse_span,
     parse_time,
-    sort_key,
+    truncated_order_key,
 )
 
 # Larger whole numbers become floats. Most programs do not represent them exactly, and here they could grow forever.
@@ -306,7 +306,7 @@ def _reverse(value: Value) -> Value:
 
 
 def _sort(value: Value) -> Value:
-    return tuple(sorted(value, key=sort_key)) if isinstance(value, tuple) else value
+    return tuple(sorted(value, key=truncated_order_key)) if isinstance(value, tuple) else value
 
 
 def _drop_nulls(value: Value) -> Value:
@@ -405,7 +405,7 @@ class LinkConstant:
 
 
 @dataclass(frozen=True, slots=True)
-class FieldName:
+class FieldReference:
     """A field of the row; ``this`` is the note that the query is in, and ``row`` the row itself."""
 
     name: str

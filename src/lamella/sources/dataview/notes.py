@@ -18,7 +18,7 @@ from posixpath import normpath
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
-from lamella.core.text.content import hash_text, iter_lines_with_code_flag, normalise
+from lamella.core.text.content import hash_text, iter_lines_with_code_flag, normalize_line_ends
 from lamella.errors import BadInputError
 from lamella.files import FileStat
 from lamella.sources.dataview.parser import split_link
@@ -303,7 +303,7 @@ _NumberedLine = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteContent:
+class QueryableNote:
     """The parsed content of a note; links are as written.
 
     A note that cannot be read has only ``read_error``, the reason.
@@ -317,7 +317,7 @@ class NoteContent:
     read_error: str = ""
 
 
-def parse_note_content(text: str) -> NoteContent:
+def parse_note_content(text: str) -> QueryableNote:
     """Parse everything that queries may ask of a note."""
     note = parse_note(text)
     lines = list(_iter_body_lines(text, note))
@@ -325,7 +325,7 @@ def parse_note_content(text: str) -> NoteContent:
     pairs = [(name, parse_property(value)) for name, value in note.properties.items()]
     pairs += [(name, parse_inline_value(value)) for name, value in inline]
     links = dict.fromkeys(link.target for link in (*note.links, *note.embeds) if link.target and not link.is_external)
-    return NoteContent(
+    return QueryableNote(
         fields=gather_fields(pairs),
         tags=tuple(note.tags),
         aliases=tuple(note.aliases),
@@ -374,7 +374,7 @@ class NoteRecord(FieldRecord):
     """A note: its fields, and its ``file`` record."""
 
     def __init__(
-        self, file: FileState, text: NoteContent, *, resolve: ResolveLink, inlinks: Callable[[str], Iterable[str]]
+        self, file: FileState, text: QueryableNote, *, resolve: ResolveLink, inlinks: Callable[[str], Iterable[str]]
     ) -> None:
         self.state = file
         self.content = text
@@ -554,7 +554,7 @@ class NoteFiles(Protocol):
         ...
 
 
-ParsedNoteCache = LruCache[FileState, NoteContent]
+ParsedNoteCache = LruCache[FileState, QueryableNote]
 
 
 class VaultNotes:
@@ -588,11 +588,11 @@ class VaultNotes:
             inlinks=lambda path: sorted(self._inlinks.get(path, ())),
         )
 
-    def _parse_note(self, path: str) -> NoteContent:
+    def _parse_note(self, path: str) -> QueryableNote:
         try:
-            return parse_note_content(normalise(self._files.read_text(path)))
+            return parse_note_content(normalize_line_ends(self._files.read_text(path)))
         except BadInputError as error:
-            return NoteContent(read_error=error.message)
+            return QueryableNote(read_error=error.message)
 
     def resolve_link(self, target: str, *, note_path: str) -> str:
         """Return the path that a link leads to, or the link as written if it leads nowhere.

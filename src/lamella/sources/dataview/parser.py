@@ -15,8 +15,8 @@ from lamella.sources.dataview.expressions import (
     QUERY_FUNCTIONS,
     Constant,
     Expression,
-    FieldName,
     FieldPath,
+    FieldReference,
     FunctionCall,
     LinkConstant,
     ListExpression,
@@ -236,7 +236,9 @@ class ExpressionParser:
         begin = self._reader.last_token
         while True:
             if self._reader.accept_sign("."):
-                steps.append(Constant(self._parse_member(begin if of == FieldName("file") and not steps else None)))
+                steps.append(
+                    Constant(self._parse_member(begin if of == FieldReference("file") and not steps else None))
+                )
             elif self._reader.accept_sign("["):
                 steps.append(self.parse())
                 self._reader.expect_sign("]")
@@ -297,7 +299,7 @@ class ExpressionParser:
             return Constant({"true": True, "false": False, "null": None}[word])
         if word in CLAUSE_WORDS:
             raise self._reader.syntax_error(f"a value is missing before {token.text}", token)
-        return FieldName(token.text)
+        return FieldReference(token.text)
 
     def _parse_call(self, token: QueryToken) -> Expression:
         function = QUERY_FUNCTIONS.get(token.text.lower())

@@ -1,7 +1,7 @@
 """Parse whole queries, and the FROM clause that selects their notes.
 
 ``parse_query`` returns a ``Query``: its kind, its columns, its FROM clause, and further clauses in the order written.
-``parse_origin`` parses a FROM clause of tags, folders, files and links.
+``parse_from_clause`` parses a FROM clause of tags, folders, files and links.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class NoteLookup(Protocol):
     def outgoing_links_of(self, target: str) -> frozenset[str]: ...
 
 
-class NoteOrigin(Protocol):
+class FromExpression(Protocol):
     """A part of a FROM clause that selects notes."""
 
     def select(self, notes: NoteLookup) -> frozenset[str]: ...
@@ -87,7 +87,7 @@ class LinkOrigin:
 class ExcludedNotes:
     """All notes except those of another origin."""
 
-    excluded: NoteOrigin
+    excluded: FromExpression
 
     def select(self, notes: NoteLookup) -> frozenset[str]:
         return notes.all_notes() - self.excluded.select(notes)
@@ -97,8 +97,8 @@ class ExcludedNotes:
 class OriginChain:
     """Origins joined by ``and`` (intersection) or ``or`` (union), evaluated from left to right."""
 
-    first: NoteOrigin
-    rest: tuple[tuple[str, NoteOrigin], ...]
+    first: FromExpression
+    rest: tuple[tuple[str, FromExpression], ...]
 
     def select(self, notes: NoteLookup) -> frozenset[str]:
         found = self.first.select(notes)
@@ -107,14 +107,14 @@ class OriginChain:
         return found
 
 
-def parse_origin(reader: TokenReader) -> NoteOrigin:
+def parse_from_clause(reader: TokenReader) -> FromExpression:
     """Parse the part of a query after FROM."""
     return reader.read_nested(lambda: _parse_chain(reader))
 
 
-def _parse_chain(reader: TokenReader) -> NoteOrigin:
+def _parse_chain(reader: TokenReader) -> FromExpression:
     first = _parse_negation(reader)
-    rest: list[tuple[str, NoteOrigin]] = []
+    rest: list[tuple[str, FromExpression]] = []
     while True:
         if reader.accept_word("and") or reader.accept_sign("&"):
             rest.append(("and", _parse_negation(reader)))
@@ -124,16 +124,16 @@ def _parse_chain(reader: TokenReader) -> NoteOrigin:
             return OriginChain(first, tuple(rest)) if rest else first
 
 
-def _parse_negation(reader: TokenReader) -> NoteOrigin:
+def _parse_negation(reader: TokenReader) -> FromExpression:
     if reader.accept_sign("-", "!") or reader.accept_word("not"):
         return ExcludedNotes(reader.read_nested(lambda: _parse_negation(reader)))
     return _parse_atom(reader)
 
 
-def _parse_atom(reader: TokenReader) -> NoteOrigin:
+def _parse_atom(reader: TokenReader) -> FromExpression:
     token = reader.consume()
     if token.is_sign("("):
-        found = parse_origin(reader)
+        found = parse_from_clause(reader)
         reader.expect_sign(")")
         return found
     if token.is_word("outgoing") and reader.accept_sign("("):
@@ -206,7 +206,7 @@ class Query:
     kind: QueryKind
     has_link_column: bool
     columns: tuple[Column, ...]
-    origin: NoteOrigin
+    origin: FromExpression
     clauses: tuple[WhereClause | SortClause | LimitClause, ...]
     depends_on_today: bool
 
@@ -222,7 +222,7 @@ def parse_query(text: str, today: date | None) -> Query:
     kind = _parse_kind(reader)
     has_id = not _accept_without_id(reader, kind)
     columns = _parse_columns(reader, expressions, kind)
-    origin = parse_origin(reader) if reader.accept_word("from") else AllNotes()
+    origin = parse_from_clause(reader) if reader.accept_word("from") else AllNotes()
     clauses: list[WhereClause | SortClause | LimitClause] = []
     while reader.lookahead.kind is not TokenKind.END:
         clauses.append(_parse_clause(reader, expressions))

@@ -1,6 +1,6 @@
 """Answer queries over the notes of a vault: rows as text, or the reason why a query is not answered.
 
-``DataviewAnswers`` answers the queries over one snapshot of a vault, with a ``DataviewCache`` that lasts from one turn
+``DataviewEngine`` answers the queries over one snapshot of a vault, with a ``DataviewCache`` that lasts from one turn
 to the next. ``select_rows`` selects rows; the default order, also among ties, is path and line. ``render_rows``
 renders them within limits; rows that do not fit are counted.
 """
@@ -22,7 +22,7 @@ from lamella.sources.dataview.values import (
     Value,
     format_value,
     is_truthy,
-    sort_key,
+    truncated_order_key,
 )
 
 
@@ -95,7 +95,7 @@ def _sort_rows(rows: Sequence[FieldRecord], by: SortClause, run: QueryRun) -> li
     found = list(rows)
     for expression, is_down in reversed(by.keys):
         run.budget.spend(len(found) * max(1, len(found).bit_length()))
-        keyed = [(sort_key(run.evaluate(expression, row)), row) for row in found]
+        keyed = [(truncated_order_key(run.evaluate(expression, row)), row) for row in found]
         # Compare only the keys, because rows have no order of their own.
         keyed.sort(key=lambda pair: pair[0], reverse=is_down)
         found = [row for _, row in keyed]
@@ -194,7 +194,7 @@ class DataviewCache:
         self.answers: LruCache[_AnswerKey, QueryAnswer] = LruCache(_MAX_CACHED_ANSWERS)
 
 
-class DataviewAnswers:
+class DataviewEngine:
     """Answers queries over one snapshot of a vault. ``get_today`` returns the day that queries see."""
 
     def __init__(self, files: NoteFiles, cache: DataviewCache, get_today: Callable[[], date] | None = None) -> None:

@@ -298,7 +298,7 @@ def order_key(value: Value, *, max_length: int | None = None) -> OrderKey:
             return ("object", *((key, order_key(item, max_length=max_length)) for key, item in pairs))
 
 
-def sort_key(value: Value) -> OrderKey:
+def truncated_order_key(value: Value) -> OrderKey:
     """Return the key for sorting rows: like ``order_key``, but only of the beginning of texts and lists."""
     return order_key(value, max_length=_MAX_SORT_LENGTH)
 

@@ -50,7 +50,7 @@ def read_back(store: Store) -> dict[str, object]:
     listed = store.list_conversations()
     return {
         "conversations": [
-            [one.conversation, one.title, one.created, one.updated, one.version, one.erased] for one in listed
+            [one.conversation, one.title, one.created, one.updated, one.event_count, one.erased_at] for one in listed
         ],
         "events": {
             one.conversation: [
@@ -58,7 +58,7 @@ def read_back(store: Store) -> dict[str, object]:
                 for record in store.load(one.conversation)
             ]
             for one in listed
-            if one.erased is None
+            if one.erased_at is None
         },
         "contents": {
             one.conversation: sorted(

@@ -10,8 +10,8 @@ from lamella.conversation.import_export import ConversationRepository, ImportOut
 from lamella.conversation.turn import BuiltTurn, TurnRequest
 from lamella.core.artifacts.kinds import make_artifact, make_tool_result
 from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource, AttachmentPolicy, UnresolvedAttachment
-from lamella.core.log.events.message import MessageEvent
-from lamella.core.log.log import EventLog
+from lamella.core.log.events.message import QuestionEvent
+from lamella.core.log.log import FoldedLog
 from lamella.core.values import replace
 from lamella.ports import ConversationExport, SourceReaders
 from lamella.stores.memory import InMemoryStore
@@ -55,12 +55,12 @@ def import_log(backend: Backend, chronicle: ConversationExport) -> ImportOutcome
     """Bring a conversation in, and see that all of it verifies."""
     conversations = ConversationRepository(backend.store, backend.clock)
     taken = conversations.import_conversation(chronicle)
-    assert list(conversations.verify(chronicle.conversation)) == []
+    assert list(conversations.verify(chronicle.conversation_key)) == []
     return taken
 
 
-def fold(chronicle: ConversationExport) -> EventLog:
-    log = EventLog(conversation=chronicle.conversation)
+def fold(chronicle: ConversationExport) -> FoldedLog:
+    log = FoldedLog(conversation=chronicle.conversation_key)
     log.extend(chronicle.records)
     return log
 
@@ -73,13 +73,13 @@ def said(chronicle: ConversationExport) -> list[str]:
 
 def attached(chronicle: ConversationExport) -> list[list[str]]:
     """The ids attached to each question of the active branch."""
-    questions = [record.message.question for record in fold(chronicle).branch_records()]
+    questions = [record.message.question_event for record in fold(chronicle).branch_records()]
     return [[ref.id for ref in question.attached] for question in questions if question is not None]
 
 
-def first_asked(chronicle: ConversationExport) -> MessageEvent:
+def first_asked(chronicle: ConversationExport) -> QuestionEvent:
     """The first question of the active branch."""
-    question = fold(chronicle).branch_records()[0].message.question
+    question = fold(chronicle).branch_records()[0].message.question_event
     assert question is not None
     return question
 

@@ -16,7 +16,7 @@ from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 from lamella.errors import BadInputError
 from lamella.ports import ConversationExport
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 
 WRONG = hash_text("never written")
 
@@ -123,10 +123,10 @@ def test_compaction_of_unanswered_question_survives_changed_file(tmp_path: Path)
     assert answer is not None
     conversation.delete(answer.id)
     assert conversation.compact(0.001) is not None
-    archived = render_archive(export_log(backend), sources=open_sources(tmp_path)())
+    archived = render_archive(export_log(backend), sources=make_source_opener(tmp_path)())
     (tmp_path / "a.md").write_text("another text of a", encoding="utf-8")
     later = make_backend(tmp_path)
-    assert import_log(later, parse_archive(archived, sources=open_sources(tmp_path)())) == "new"
+    assert import_log(later, parse_archive(archived, sources=make_source_opener(tmp_path)())) == "new"
     asked = [
         m.text.rsplit("\n")[-1] for m in Conversation.open(later, NAME, {}).ask("And now?").messages if m.role == "user"
     ]

@@ -3,7 +3,7 @@ from typing import cast
 
 import pytest
 
-from lamella.cli.chat.input import ArgumentCompleter, complete_input, complete_path, match_prefix
+from lamella.cli.chat.input import ArgumentCompleter, complete_input, complete_path, match_name_or_description
 from lamella.cli.chat.session import ChatSession
 from lamella.cli.chat.slash import get_argument_completers
 from lamella.wiring import AttachmentResolver
@@ -22,7 +22,7 @@ def broken(_begun: str) -> dict[str, str]:
 COMMANDS: dict[str, ArgumentCompleter] = {
     "/attach": nothing,
     "/drop": broken,
-    "/edit": lambda begun: match_prefix(KNOWN, begun),
+    "/edit": lambda begun: match_name_or_description(KNOWN, begun),
     "/ledger": nothing,
 }
 

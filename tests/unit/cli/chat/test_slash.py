@@ -14,7 +14,7 @@ from lamella.cli.chat.session import ChatSession
 from lamella.cli.chat.slash import get_argument_completers
 from lamella.conversation.turn import TurnRequest
 from lamella.errors import WorkflowError
-from lamella.wiring import open_memory, open_named_files
+from lamella.wiring import open_attachment_resolver, open_memory
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatSes
     )
     output = _make_output(can_redraw=False)
     with open_for_chat(options, output) as opened, asyncio.Runner() as loop:
-        files = open_named_files(tmp_path)
+        files = open_attachment_resolver(tmp_path)
         session = ChatSession(opened, loop, output=output, files=files, shows_strata=False, is_interactive=False)
         session.send_message("What is in @soil.md?")
         session.send_message("And in autumn?")
@@ -100,7 +100,7 @@ def test_stage_offers_the_stages_and_fields_of_the_workflow(session: ChatSession
 
 
 def test_branches_titles_and_chats_are_offered(session: ChatSession) -> None:
-    log = session.conversation_log
+    log = session.conversation
     old = log.head
     session.send_message("Third?")
     log.switch(log.turns()[0].message.id)
@@ -130,7 +130,7 @@ def test_pinned_attachment_is_offered_for_unpin_only(session: ChatSession) -> No
 
 
 def test_message_commands_offer_the_turns_of_the_branch(session: ChatSession) -> None:
-    first, second = (turn.message.id for turn in session.conversation_log.turns())
+    first, second = (turn.message.id for turn in session.conversation.turns())
     for command in ("/edit", "/regenerate"):
         assert [one for one in complete(session, command) if one in (first, second)] == [second, first]
     assert {first, second} <= set(complete(session, "/delete"))

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from lamella.cli.ledger_tables import format_cache_expiry
-from lamella.conversation.expired_cache import ExpiredCache
+from lamella.conversation.expired_cache import CacheExpiry
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
-COLD = ExpiredCache(
+COLD = CacheExpiry(
     expired=True,
     expires_at=NOON,
     tokens=6_200,
@@ -18,8 +18,8 @@ COLD = ExpiredCache(
 )
 
 
-def change(**fields: object) -> ExpiredCache:
-    return ExpiredCache(**{**{name: getattr(COLD, name) for name in COLD.__struct_fields__}, **fields})
+def change(**fields: object) -> CacheExpiry:
+    return CacheExpiry(**{**{name: getattr(COLD, name) for name in COLD.__struct_fields__}, **fields})
 
 
 def test_valid_cache_prints_nothing() -> None:

@@ -4,20 +4,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.cli.output import escape_line, escape_lines, format_count, format_time
+from lamella.cli.output import escape_lines, escape_to_short_line, format_count, format_time
 
 
 @given(st.text())
 def test_shown_line_is_printable_on_one_line(text: str) -> None:
-    shown = escape_line(text)
+    shown = escape_to_short_line(text)
     assert len(shown.splitlines()) <= 1
     assert not any(ord(letter) < 32 or 0x7F <= ord(letter) <= 0x9F for letter in shown)
     shown.encode()
 
 
 def test_long_text_is_cut_in_middle_with_count() -> None:
-    assert escape_line("a" * 2_000) == "a" * 2_000
-    assert escape_line("a" * 1_000 + "b" * 500 + "c" * 1_000) == f"{'a' * 1_000} … 500 characters … {'c' * 1_000}"
+    assert escape_to_short_line("a" * 2_000) == "a" * 2_000
+    assert (
+        escape_to_short_line("a" * 1_000 + "b" * 500 + "c" * 1_000) == f"{'a' * 1_000} … 500 characters … {'c' * 1_000}"
+    )
 
 
 def test_escaped_lines_keep_line_breaks_and_tabs_only() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.unit.codebase.repositories import commit, write
 
-from lamella.codebase.index import InMemoryTables, parse_commits, refresh_history
+from lamella.codebase.index import InMemoryTables, parse_focused_commits, refresh_commit_tables
 from lamella.codebase.repository import GitFolder
 
 
@@ -12,28 +12,28 @@ def test_commits_are_read_newest_first_with_files(tmp_path: Path) -> None:
     root = write(tmp_path, {"a.py": "1", "b c.py": "1"})
     commit(root, "Begin: both")
     commit(write(root, {"a.py": "2"}), "Change one")
-    found = list(parse_commits(GitFolder(root).read_log(maximum=10) or b""))
+    found = list(parse_focused_commits(GitFolder(root).read_log(maximum=10) or b""))
     assert found == [("Change one", ["a.py"]), ("Begin: both", ["a.py", "b c.py"])]
 
 
 def test_commit_of_many_files_is_ignored() -> None:
     names = b"\0".join(b"%d.py" % number for number in range(31))
-    assert list(parse_commits(b"\x01" + b"a" * 40 + b" Move\0\n" + names + b"\0")) == []
+    assert list(parse_focused_commits(b"\x01" + b"a" * 40 + b" Move\0\n" + names + b"\0")) == []
 
 
 def test_history_is_read_only_after_new_commit(tmp_path: Path) -> None:
     root, tables = write(tmp_path, {"a.py": "1"}), InMemoryTables()
     commit(root, "Begin")
-    refresh_history(tables, GitFolder(root))
+    refresh_commit_tables(tables, GitFolder(root))
     tables.execute("DELETE FROM touches")
-    refresh_history(tables, GitFolder(root))
+    refresh_commit_tables(tables, GitFolder(root))
     assert tables.execute("SELECT * FROM touches") == []
     commit(write(root, {"a.py": "2"}), "Change")
-    refresh_history(tables, GitFolder(root))
+    refresh_commit_tables(tables, GitFolder(root))
     assert tables.execute("SELECT * FROM touches") == [("a.py", 1), ("a.py", 2)]
 
 
 def test_folder_without_git_has_no_history(tmp_path: Path) -> None:
     tables = InMemoryTables()
-    refresh_history(tables, GitFolder(tmp_path))
+    refresh_commit_tables(tables, GitFolder(tmp_path))
     assert tables.execute("SELECT * FROM touches") == []

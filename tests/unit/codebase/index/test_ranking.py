@@ -6,13 +6,13 @@ import pytest
 from tests.unit.codebase.repositories import WATCH, commit, write
 
 from lamella.codebase.index import (
+    CodeIndexRefresher,
     CodeRanker,
-    CodeRefresher,
     InMemoryTables,
     RankedFile,
-    extract_search_terms,
+    build_fts_terms,
     files_named_in,
-    refresh_history,
+    refresh_commit_tables,
 )
 from lamella.codebase.repository import FolderFiles
 
@@ -21,9 +21,9 @@ FILLER = {f"other/{number}.py": f"value_{number} = {number}\n" for number in ran
 
 def rank(root: Path, question: str, *touched: str) -> list[RankedFile]:
     tables, files = InMemoryTables(), FolderFiles(root)
-    listing = CodeRefresher(tables, files, anchors=WATCH.anchors, find_secrets=WATCH.find_secrets).refresh()
-    refresh_history(tables, files.git)
-    return CodeRanker(tables).rank(question, candidates=listing.states.keys(), touched=touched)
+    listing = CodeIndexRefresher(tables, files, anchors=WATCH.anchors, find_secrets=WATCH.find_secrets).refresh()
+    refresh_commit_tables(tables, files.git)
+    return CodeRanker(tables).rank(question, candidates=listing.states.keys(), recent_paths=touched)
 
 
 def test_words_in_a_text_a_path_and_a_definition_all_count(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_words_in_a_text_a_path_and_a_definition_all_count(tmp_path: Path) -> No
     }
     found = rank(write(tmp_path, {**FILLER, **files}), "How does watering work?")
     assert {one.path for one in found[:3]} == set(files)
-    parts = {one.path: set(one.parts) for one in found[:3]}
+    parts = {one.path: set(one.score_parts) for one in found[:3]}
     assert "text" in parts["text.py"]
     assert "path" in parts["watering.py"]
     assert {"symbols", "text"} <= parts["symbols.py"]
@@ -52,7 +52,7 @@ def test_commit_messages_and_recent_changes_raise_rank(tmp_path: Path) -> None:
     commit(write(root, {"other/1.py": "y = 2\n"}), "Rename")
     found = rank(root, "hydraulics")
     assert found[0].path == "z.py"
-    assert {"commits", "recent"} == set(found[0].parts)
+    assert {"commits", "recent"} == set(found[0].score_parts)
 
 
 def test_files_of_conversation_and_named_files_come_first(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_ambiguous_file_name_matches_no_file() -> None:
 
 
 def test_operators_are_search_words() -> None:
-    assert extract_search_terms('NOT "x" AND (y* OR z):') == ['"x"', '"y"', '"z"']
-    assert extract_search_terms('"near" NEAR') == ['"near"', '"NEAR"']
-    assert extract_search_terms("?!") == []
+    assert build_fts_terms('NOT "x" AND (y* OR z):') == ['"x"', '"y"', '"z"']
+    assert build_fts_terms('"near" NEAR') == ['"near"', '"NEAR"']
+    assert build_fts_terms("?!") == []
 
 
 @pytest.mark.parametrize("others", [1, 2, 8])

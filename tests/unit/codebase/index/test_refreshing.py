@@ -6,7 +6,7 @@ from time import time_ns
 
 from tests.unit.codebase.repositories import WATCH, write
 
-from lamella.codebase.index import CodeRefresher, InMemoryTables, make_searchable_columns
+from lamella.codebase.index import CodeIndexRefresher, InMemoryTables, make_searchable_columns
 from lamella.codebase.repository import FolderFiles
 
 
@@ -22,12 +22,12 @@ class _Counting(FolderFiles):
         return super().read(path)
 
 
-def make(root: Path) -> tuple[CodeRefresher, _Counting, InMemoryTables]:
+def make(root: Path) -> tuple[CodeIndexRefresher, _Counting, InMemoryTables]:
     files, tables = _Counting(root), InMemoryTables()
     # Long after they were written, so that whatever changes them from now on changes their state.
     later = partial(int, time_ns() + 10**12)
     return (
-        CodeRefresher(tables, files, anchors=WATCH.anchors, find_secrets=WATCH.find_secrets, now_ns=later),
+        CodeIndexRefresher(tables, files, anchors=WATCH.anchors, find_secrets=WATCH.find_secrets, now_ns=later),
         files,
         tables,
     )

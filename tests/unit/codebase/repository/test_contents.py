@@ -3,13 +3,13 @@
 import pytest
 from tests.unit.codebase.repositories import WATCH
 
-from lamella.codebase.repository import check_file_content, hash_content
+from lamella.codebase.repository import decode_code_file, hash_content
 
 TOKEN = "ghp_" + "a1B2" * 9
 
 
 def judge(data: bytes) -> tuple[str, str | None]:
-    return check_file_content(data, anchors=WATCH.anchors, find_secrets=WATCH.find_secrets)
+    return decode_code_file(data, anchors=WATCH.anchors, find_secrets=WATCH.find_secrets)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from time import time_ns
 import pytest
 from tests.unit.codebase.repositories import commit, write
 
-from lamella.codebase.repository import MAX_FILE_BYTES, FolderFiles, InlineFiles, read_code_bytes
+from lamella.codebase.repository import MAX_FILE_BYTES, FolderFiles, InlineFiles, try_read_code_bytes
 from lamella.errors import SourceNotFoundError
 
 
@@ -76,8 +76,8 @@ def test_path_that_is_not_folder_is_error_with_hint(name: str, tmp_path: Path) -
 
 def test_unreadable_file_gives_reason(tmp_path: Path) -> None:
     files = FolderFiles(write(tmp_path, {"a.py": "x"}))
-    assert read_code_bytes(files, "a.py") == (b"x", None)
-    assert read_code_bytes(files, "gone.py") == (b"", "it cannot be read (No such file or directory)")
+    assert try_read_code_bytes(files, "a.py") == (b"x", None)
+    assert try_read_code_bytes(files, "gone.py") == (b"", "it cannot be read (No such file or directory)")
 
 
 def test_given_files_are_judged_by_name_and_size() -> None:

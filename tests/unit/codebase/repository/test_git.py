@@ -10,16 +10,16 @@ from lamella.codebase.repository import GitFolder
 
 def test_folder_without_git_is_untracked(tmp_path: Path) -> None:
     folder = GitFolder(tmp_path)
-    assert not folder.is_tracked()
-    assert folder.list_paths("--cached") is None
+    assert not folder.is_in_working_tree()
+    assert folder.run_ls_files("--cached") is None
     assert folder.head_commit() == ""
 
 
 def test_folder_ignored_by_outer_repository_is_untracked(tmp_path: Path) -> None:
     root = write(tmp_path, {".gitignore": "installed/\n", "a.py": "", "installed/b.py": ""})
     commit(root, "Begin")
-    assert GitFolder(root).is_tracked()
-    assert not GitFolder(root / "installed").is_tracked()
+    assert GitFolder(root).is_in_working_tree()
+    assert not GitFolder(root / "installed").is_in_working_tree()
 
 
 def test_repository_configuration_runs_no_program(tmp_path: Path) -> None:
@@ -31,8 +31,8 @@ def test_repository_configuration_runs_no_program(tmp_path: Path) -> None:
         git(root, "config", name, str(trap))
     git(root, "config", "log.showSignature", "true")
     folder = GitFolder(root)
-    assert folder.is_tracked()
-    assert folder.list_paths("--cached", "--others", "--exclude-standard") == [b"a.py"]
+    assert folder.is_in_working_tree()
+    assert folder.run_ls_files("--cached", "--others", "--exclude-standard") == [b"a.py"]
     assert folder.read_log(maximum=5)
     assert not (tmp_path / "sprung").exists()
 
@@ -43,4 +43,4 @@ def test_git_environment_variables_are_ignored(tmp_path: Path, monkeypatch: pyte
     root = write(tmp_path / "meant", {"meant.py": ""})
     commit(root, "Begin")
     monkeypatch.setenv("GIT_DIR", str(other / ".git"))
-    assert GitFolder(root).list_paths("--cached") == [b"meant.py"]
+    assert GitFolder(root).run_ls_files("--cached") == [b"meant.py"]

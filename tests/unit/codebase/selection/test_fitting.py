@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.unit.codebase.repositories import count
 
 from lamella.codebase.index import RankedFile
-from lamella.codebase.selection import BudgetFitter, RenderedFile
+from lamella.codebase.selection import BudgetFitter, CodeViews
 from lamella.ports import CodeFile, CodeForm
 
 
@@ -17,8 +17,8 @@ def fit(files: dict[str, str], budget: int, *, named: str = "") -> tuple[list[Co
         for number, path in enumerate(files)
     ]
 
-    def show(path: str) -> RenderedFile:
-        return RenderedFile(files[path], lambda: files[path][: len(files[path]) // 5])
+    def show(path: str) -> CodeViews:
+        return CodeViews(files[path], lambda: files[path][: len(files[path]) // 5])
 
     chosen, _, text, tokens = BudgetFitter("", "q", budget=budget, count_tokens=count, load_views=show).fit(
         ranked, total_files=len(files)

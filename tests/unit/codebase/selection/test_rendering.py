@@ -1,6 +1,6 @@
 """A selection as artifacts and as text."""
 
-from lamella.codebase.selection import code_path, make_artifacts, render_overview, render_selection
+from lamella.codebase.selection import code_path, make_selection_artifacts, render_overview, render_selection
 from lamella.ports import CodeFile, CodeForm, CodeSelection
 
 
@@ -34,7 +34,7 @@ def test_overview_has_skeletons_and_names_within_fence() -> None:
 def test_selection_is_artifact_of_overview_and_full_files() -> None:
     overview, text = render_selection("src", "why", FILES, total_files=3)
     selection = CodeSelection(root="src", question="why", budget=9, tokens=9, text=text, overview=overview, files=FILES)
-    whole, code = make_artifacts(selection, read=True)
+    whole, code = make_selection_artifacts(selection, read=True)
     assert (whole.id, whole.kind, whole.source.via, whole.source.query) == (
         "codebase:src", "codebase", "codebase:src", "why",
     )  # fmt: skip

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.codebase.repositories import WATCH, commit, count, write
 
-from lamella.codebase.selection import CodeSelector, select_folder, select_from_texts
+from lamella.codebase.selection import CodeSelector, select_from_folder, select_from_texts
 from lamella.errors import InvalidOperationError, SourceNotFoundError
 from lamella.ports import CodeSelection
 
@@ -20,7 +20,7 @@ TOKEN = "ghp_" + "a1B2" * 9
 def select(root: Path, question: str = "who waters beds?", budget: int = 4_000, **given: object) -> CodeSelection:
     index = root.parent / "index.db"
     options = {"index": index, "secrets": WATCH, "root": "repo", "budget": budget, "count_tokens": count, **given}
-    return select_folder(root, question, **options)  # type: ignore[arg-type]
+    return select_from_folder(root, question, **options)  # type: ignore[arg-type]
 
 
 def test_requested_file_comes_first_in_full(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_selector_works_on_given_files_without_folder() -> None:
     from lamella.codebase.repository import InlineFiles
 
     selector = CodeSelector(InMemoryTables(), InlineFiles(FILES), secrets=WATCH)
-    found = selector.select("beds", root="r", budget=2_000, count_tokens=count)
+    found = selector.select("beds", root_label="r", budget=2_000, count_tokens=count)
     assert found.root == "r"
     assert "Chosen from 17 files of r" in found.overview
 
@@ -136,7 +136,7 @@ def test_selection_of_names_only_warns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("label", "listed"), [("repo", "\n- repo/other/"), ("/home/person/repo", "\n- other/")])
 def test_overview_names_absolute_root_once(tmp_path: Path, label: str, listed: str) -> None:
-    selection = select_folder(
+    selection = select_from_folder(
         write(tmp_path / "repo", FILES),
         "who waters beds?",
         index=tmp_path / "index.db",

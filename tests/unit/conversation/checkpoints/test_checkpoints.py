@@ -18,11 +18,11 @@ from lamella.conversation.checkpoints import (
 )
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
-from lamella.conversation.token_counts import list_counts, list_text_counts
+from lamella.conversation.token_counts import build_count_entries, decode_count_entries
 from lamella.core.artifacts.model import ArtifactId, ArtifactKind
 from lamella.core.log.events.artifact import StoredArtifact, StoredSource
 from lamella.core.log.events.kinds import EventBatch, EventKind, EventRecord
-from lamella.core.log.log import SNAPSHOT_FORMAT, EventLog
+from lamella.core.log.log import SNAPSHOT_FORMAT, FoldedLog
 from lamella.core.log.snapshots import Snapshot, decode_snapshot, encode_snapshot, make_snapshot, restore_log
 from lamella.core.log.tree import PackedMessages, pack_columns
 from lamella.core.log.turn_records import MessageNode
@@ -95,14 +95,14 @@ class Altered(Failing):
         return super().save_checkpoint(conversation_key, checkpoint, replaced_versions=replaced_versions)
 
     def read_checkpoints(
-        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
     ) -> Sequence[Result]:
-        kept = super().read_checkpoints(conversation_key, lambda one: one, separate_only=separate_only)
+        kept = super().read_checkpoints(conversation_key, lambda one: one, with_separate_data=with_separate_data)
         altered = (self.alter(checkpoint) for checkpoint in kept)
         return [decode(checkpoint) for checkpoint in altered if checkpoint is not None]
 
 
-def log_of(snapshot: Snapshot) -> EventLog:
+def log_of(snapshot: Snapshot) -> FoldedLog:
     """The log that a snapshot holds, which can be read."""
     assert snapshot.log is not None
     return snapshot.log
@@ -155,9 +155,9 @@ def test_partial_checkpoint_grows_in_next_session(store: InMemoryStore) -> None:
     assert [snapshot.after for snapshot in snapshots(store)] == [0, 128, 256]
     assert versions(store)[:2] == [128, 256]
     assert damages(store) == []
-    folded = EventLog("chat")
+    folded = FoldedLog("chat")
     folded.extend(store.load("chat"))
-    log, _ = restore_log(snapshots(store), EventLog("chat"))
+    log, _ = restore_log(snapshots(store), FoldedLog("chat"))
     log.extend(store.load("chat", after=log.version))
     assert log == folded
     # Nothing that was counted in an earlier sitting is counted again for having been written again.
@@ -426,7 +426,7 @@ def test_two_writers_of_checkpoints_agree_on_log(store: InMemoryStore) -> None:
     assert len(versions(store)) > len({snapshot.after for snapshot in snapshots(store)})
     kept = Checkpoints(store, "chat").restore().log
     kept.extend(store.load("chat", after=kept.version))
-    folded = EventLog("chat")
+    folded = FoldedLog("chat")
     folded.extend(store.load("chat"))
     assert kept == folded
     assert restored(store) > 16
@@ -516,8 +516,8 @@ def test_open_chat_drops_counts_after_erasure(store: InMemoryStore) -> None:
     counted = {
         digest.hex()
         for snapshot in kept
-        for digest, _, _ in list_counts([snapshot.text_token_counts])
-        | list_text_counts(snapshot.message_token_counts, [node.text for node in snapshot.nodes])
+        for digest, _, _ in decode_count_entries([snapshot.text_token_counts])
+        | build_count_entries(snapshot.message_token_counts, [node.text for node in snapshot.nodes])
     }
     assert hash_text("Apples.\n").removeprefix("sha256:") not in counted
     assert hash_text("Apples grow here.").removeprefix("sha256:") not in counted
@@ -546,7 +546,7 @@ def test_erasure_is_verified_despite_damaged_log_or_checkpoints(store: InMemoryS
 
     class Unreadable(Failing):
         def read_checkpoints(
-            self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+            self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
         ) -> Sequence[Result]:
             raise StoreCorruptedError("The table is damaged.", hint="Restore it.")
 
@@ -585,8 +585,8 @@ def test_copy_omits_checkpoints_and_makes_its_own(store: InMemoryStore) -> None:
 
 def test_snapshot_beyond_written_events_is_not_saved(store: InMemoryStore) -> None:
     checkpoints = Checkpoints(store, "chat", events_per_checkpoint=1)
-    log = EventLog("chat", version=3)
-    checkpoints.save(log, lambda: EMPTY_BRANCH_CHECKPOINT)
+    log = FoldedLog("chat", version=3)
+    checkpoints.save_if_due(log, lambda: EMPTY_BRANCH_CHECKPOINT)
     assert versions(store) == []
     assert make_snapshot(log, after=0).version == 3
 

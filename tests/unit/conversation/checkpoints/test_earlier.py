@@ -17,9 +17,9 @@ from lamella.conversation.import_export import ConversationRepository
 from lamella.conversation.log import ConversationLog
 from lamella.core.log.events.codec import build_reply_batch
 from lamella.core.log.events.kinds import EventRecord
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.tree import pack_messages
-from lamella.core.log.turn import MessageAuthor, message_id
+from lamella.core.log.turn import MessageAuthor, compute_message_id
 from lamella.core.values import replace
 from lamella.errors import StoreCorruptedError, StoreUnavailableError
 from lamella.ports import Checkpoint, Result, Store
@@ -59,10 +59,10 @@ class Watched(Altered):
         self.asked = 0
 
     def read_checkpoints(
-        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
     ) -> Sequence[Result]:
-        self.asked += separate_only
-        return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
+        self.asked += with_separate_data
+        return super().read_checkpoints(conversation_key, decode, with_separate_data=with_separate_data)
 
 
 def at_hand(store: Store) -> set[str]:
@@ -85,7 +85,7 @@ def test_replaced_text_is_in_separate_column_and_sent_text_is_not() -> None:
 
 
 def test_missing_checkpoints_shrink_to_nothing() -> None:
-    assert OldCheckpoints(InMemoryStore(), "chat").shrink(EMPTY_BRANCH_CHECKPOINT) == ()
+    assert OldCheckpoints(InMemoryStore(), "chat").build_shrunk_checkpoints(EMPTY_BRANCH_CHECKPOINT) == ()
 
 
 def test_every_text_is_loaded_before_first_compaction() -> None:
@@ -263,11 +263,11 @@ class Away(Watched):
     away = False
 
     def read_checkpoints(
-        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
     ) -> Sequence[Result]:
-        if self.away and separate_only:
+        if self.away and with_separate_data:
             raise StoreUnavailableError("The server is away.", hint="Try again.")
-        return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
+        return super().read_checkpoints(conversation_key, decode, with_separate_data=with_separate_data)
 
 
 def test_unfolded_event_is_folded_once() -> None:
@@ -275,13 +275,13 @@ def test_unfolded_event_is_folded_once() -> None:
     first = shrink(store).turns()[0].message.id
     away = Away(store)
     kept = ConversationLog(make_backend(away), "chat")
-    answer = message_id("chat", parent=first, role=MessageAuthor.REPLY, text="Another.")
+    answer = compute_message_id("chat", parent=first, role=MessageAuthor.REPLY, text="Another.")
     away.away = True
     with pytest.raises(StoreUnavailableError):
         kept.append(build_reply_batch("Another.", message_id=answer, parent=first, timestamp="2026-03-01T12:00:00Z"))
     away.away = False
     kept.reload()
-    folded = EventLog("chat")
+    folded = FoldedLog("chat")
     folded.extend(store.load("chat"))
     assert answer in kept.log.nodes
     assert kept.log == folded
@@ -295,11 +295,11 @@ def test_conversations_wait_only_for_their_own_store() -> None:
 
     class Meeting(Watched):
         def read_checkpoints(
-            self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+            self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
         ) -> Sequence[Result]:
-            if separate_only:
+            if with_separate_data:
                 both.wait(timeout=HANG_SECONDS)
-            return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
+            return super().read_checkpoints(conversation_key, decode, with_separate_data=with_separate_data)
 
     chats = [open_chat(Meeting(store)) for store in stores]
     with ThreadPoolExecutor() as pool:

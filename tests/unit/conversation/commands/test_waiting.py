@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lamella.conversation.commands import (
     NO_PENDING_COMMANDS,
-    describe_pending,
+    build_pending_commands,
     is_empty_command,
     merge_pending_into_request,
     merge_requests,
@@ -95,9 +95,9 @@ def test_question_includes_pending_commands_and_warns_of_missing_pin() -> None:
 
 
 def test_pending_commands_have_token_counts() -> None:
-    told = describe_pending(ATTACH, len, warnings=["x"])
+    told = build_pending_commands(ATTACH, len, warnings=["x"])
     assert told.tokens["a.md"] > len("text")
-    assert (bool(told), told.warnings, bool(describe_pending(NO_PENDING_COMMANDS, len))) == (True, ("x",), False)
+    assert (bool(told), told.warnings, bool(build_pending_commands(NO_PENDING_COMMANDS, len))) == (True, ("x",), False)
     assert is_empty_command(NO_PENDING_COMMANDS)
     assert not is_empty_command(DROP)
 

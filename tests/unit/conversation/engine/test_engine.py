@@ -93,7 +93,7 @@ def test_chats_are_listed_the_last_changed_first_without_the_erased(url: str) ->
             engine.chat(name).ask("hi")
         engine.chat("one").rename("First")
         engine.erase("two")
-        assert [(listed.name, listed.title, listed.version) for listed in engine.chats()] == [
+        assert [(listed.name, listed.title, listed.event_count) for listed in engine.chats()] == [
             ("one", "First", 2),
             ("three", "hi", 1),
         ]

@@ -7,7 +7,7 @@ import pytest
 
 import lamella
 from lamella import Conversation, Note
-from lamella.conversation.expired_cache import ExpiredCache, estimate_expired_cache
+from lamella.conversation.expired_cache import CacheExpiry, estimate_expired_cache
 from lamella.testing import ScriptedProvider
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -36,12 +36,14 @@ def after(seconds: float) -> datetime:
 @pytest.mark.parametrize("layout", ["in_place", "auto"])
 def test_valid_cache_gives_no_warning(layout: str) -> None:
     chat = talk(layout)
-    assert chat.expired_cache(at=after(0)) is None
-    assert chat.expired_cache(at=after(LIFETIME * 0.79)) is None
+    assert chat.estimate_cache_expiry(at=after(0)) is None
+    assert chat.estimate_cache_expiry(at=after(LIFETIME * 0.79)) is None
 
 
 def test_cost_is_estimated_before_expiry() -> None:
-    soon, lapsed = (talk("auto").expired_cache(at=after(seconds)) for seconds in (LIFETIME * 0.81, LIFETIME + 1))
+    soon, lapsed = (
+        talk("auto").estimate_cache_expiry(at=after(seconds)) for seconds in (LIFETIME * 0.81, LIFETIME + 1)
+    )
     assert soon is not None
     assert lapsed is not None
     assert (soon.expired, lapsed.expired) == (False, True)
@@ -51,7 +53,7 @@ def test_cost_is_estimated_before_expiry() -> None:
 
 def test_auto_folds_after_expiry_at_estimated_cost() -> None:
     chat, at = talk("auto"), after(LIFETIME + 1)
-    cold = chat.expired_cache(at=at)
+    cold = chat.estimate_cache_expiry(at=at)
     assert cold is not None
     assert cold.will_fold
     assert cold.folded_tokens < 0.6 * cold.tokens
@@ -67,7 +69,7 @@ def test_auto_folds_after_expiry_at_estimated_cost() -> None:
 def test_in_place_matches_estimate_and_folds_on_request() -> None:
     at = after(LIFETIME + 1)
     as_is, folded = talk("in_place"), talk("in_place")
-    cold = as_is.expired_cache(at=at)
+    cold = as_is.estimate_cache_expiry(at=at)
     assert cold is not None
     assert not cold.will_fold
     turn, other = as_is.ask("", at=at), folded.ask("", fold=True, at=at)
@@ -79,30 +81,30 @@ def test_in_place_matches_estimate_and_folds_on_request() -> None:
 
 def test_estimate_changes_nothing() -> None:
     looked, left = talk("auto"), talk("auto")
-    looked.expired_cache(at=after(LIFETIME + 1))
+    looked.estimate_cache_expiry(at=after(LIFETIME + 1))
     at = after(LIFETIME + 2)
     assert looked.ask("Go on.", at=at).messages == left.ask("Go on.", at=at).messages
 
 
 @pytest.mark.parametrize("model", [None, "deepseek:deepseek-v4", "local"])
 def test_undocumented_lifetime_is_not_guessed(model: str | None) -> None:
-    assert talk("auto", model=model).expired_cache(at=after(10 * 86_400)) is None
+    assert talk("auto", model=model).estimate_cache_expiry(at=after(10 * 86_400)) is None
 
 
 def test_uncached_prompt_gives_no_warning() -> None:
     at = after(LIFETIME + 1)
     never = Conversation(layout="auto", model=CLAUDE)
-    assert never.expired_cache(at=at) is None
+    assert never.estimate_cache_expiry(at=at) is None
     short = Conversation(layout="auto", model=CLAUDE)
     short.ask("Hello.", at=NOON)
     short.reply("Hello.")
-    assert short.expired_cache(at=at) is None
-    assert talk("auto", at=None).expired_cache(at=at) is None
-    assert talk("auto").expired_cache() is None
+    assert short.estimate_cache_expiry(at=at) is None
+    assert talk("auto", at=None).estimate_cache_expiry(at=at) is None
+    assert talk("auto").estimate_cache_expiry() is None
 
 
 def test_missing_price_gives_tokens() -> None:
-    cold = talk("auto", model="claude-of-nobodys-list").expired_cache(at=after(LIFETIME + 1))
+    cold = talk("auto", model="claude-of-nobodys-list").estimate_cache_expiry(at=after(LIFETIME + 1))
     assert cold is not None
     assert (cold.cost, cold.folded_cost) == (None, None)
     assert cold.folded_tokens < cold.tokens
@@ -116,10 +118,10 @@ def test_stored_chat_knows_cache_expiry_after_reopen(tmp_path: Path) -> None:
         conversation.reply("Words.", at=NOON)
     with lamella.open(url) as engine:
         conversation = engine.chat("garden")
-        assert conversation.expired_cache(at=NOON + timedelta(seconds=100)) is None
-        cold = conversation.expired_cache(at=NOON + timedelta(seconds=LIFETIME + 1))
+        assert conversation.estimate_cache_expiry(at=NOON + timedelta(seconds=100)) is None
+        cold = conversation.estimate_cache_expiry(at=NOON + timedelta(seconds=LIFETIME + 1))
         # By the clock of this machine, which is not that of this test.
-        assert isinstance(conversation.expired_cache(), ExpiredCache) is (
+        assert isinstance(conversation.estimate_cache_expiry(), CacheExpiry) is (
             datetime.now(UTC) > NOON + timedelta(seconds=LIFETIME * 0.8)
         )
     assert cold is not None

@@ -3,7 +3,7 @@
 from lamella.conversation.expired_cache import ProfileMismatch, profile_mismatches
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.call import CacheOutcome, CacheVerdict, ModelCall, PrefixChange, PrefixChangeCause
-from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.events.message import QuestionEvent
 from lamella.core.log.turn_records import MessageNode, TurnRecord
 from lamella.core.messages import Usage
 
@@ -26,7 +26,7 @@ def find(*ledger: list[ModelCall], minutes: int = 1) -> list[ProfileMismatch]:
     records = [
         TurnRecord(
             message=MessageNode(
-                event=MessageEvent(id=f"q{at}", parent="", text=""),
+                event=QuestionEvent(id=f"q{at}", parent="", text=""),
                 at=f"2026-11-17T{at * minutes // 60:02}:{at * minutes % 60:02}:00Z",
             ),
             reply=None,

@@ -13,8 +13,8 @@ from tests.unit.raw_events import write_raw
 from lamella import Image, Note
 from lamella.conversation.import_export import ConversationRepository, ImportOutcome
 from lamella.core.log.events.kinds import EventBatch, EventKind
-from lamella.core.log.log import EventLog
-from lamella.core.log.turn import MessageAuthor, message_id
+from lamella.core.log.log import FoldedLog
+from lamella.core.log.turn import MessageAuthor, compute_message_id
 from lamella.core.text.content import hash_bytes, hash_text
 from lamella.errors import (
     ConflictError,
@@ -55,7 +55,7 @@ def test_exported_and_imported_conversation_is_equal(store: InMemoryStore) -> No
     other = InMemoryStore()
     assert keep(other).import_conversation(export) is ImportOutcome.NEW
     assert list(other.load("chat")) == list(store.load("chat"))
-    assert [(one.title, one.version) for one in other.list_conversations()] == [("Title", 5)]
+    assert [(one.title, one.event_count) for one in other.list_conversations()] == [("Title", 5)]
     assert keep(other).export_conversation("chat") == export
     assert make_chat(other).ask("three").envelope == make_chat(store).ask("three").envelope
 
@@ -205,7 +205,7 @@ def test_verify_reports_damaged_events_not_their_followers(store: InMemoryStore)
     follows = write_raw(
         EventKind.REPLY,
         AT,
-        id=message_id("chat", parent="m", role=MessageAuthor.REPLY, text="yes"),
+        id=compute_message_id("chat", parent="m", role=MessageAuthor.REPLY, text="yes"),
         parent="m",
         text="yes",
     )
@@ -258,7 +258,7 @@ def test_compaction_of_question_without_answer_is_no_damage(store: InMemoryStore
     conversation.ask("And now?")
     conversation.reply("Now.")
     receipt = conversation.commit(conversation.plan(to=0.0001))
-    log = EventLog("chat")
+    log = FoldedLog("chat")
     log.extend(store.load("chat"))
     assert {name for step in receipt.steps for name in step.removed}.difference(log.nodes)
     assert list(ConversationRepository(store, Ticking()).verify(conversation.id)) == []

@@ -80,7 +80,9 @@ def test_erasure_in_source_applies_to_target(source: InMemoryStore, target: InMe
     assert copied(source, target) == {"one": "erased"}
     assert target.stats().contents == 0
     assert list(ConversationRepository(target, Ticking()).verify_erased("one")) == []
-    assert [one.erased for one in target.list_conversations()] == [one.erased for one in source.list_conversations()]
+    assert [one.erased_at for one in target.list_conversations()] == [
+        one.erased_at for one in source.list_conversations()
+    ]
 
 
 def test_erasure_in_target_is_kept_and_rest_copied(source: InMemoryStore, target: InMemoryStore) -> None:

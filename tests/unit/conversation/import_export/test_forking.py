@@ -133,7 +133,7 @@ def test_fork_of_reopened_unanswered_question_is_unanswered(chat: Conversation) 
     chat.regenerate(question, model="openai:gpt-5-mini")
     other = fork(chat, question)
     assert sent(other) == sent(chat)
-    waits, also = other.pending_turn(), chat.pending_turn()
+    waits, also = other.prepare_pending_turn(), chat.prepare_pending_turn()
     assert waits is not None
     assert also is not None
     assert waits.envelope.model == also.envelope.model == "openai:gpt-5-mini"
@@ -206,8 +206,8 @@ def test_fork_omits_erased_content(chat: Conversation) -> None:
 def test_fork_of_fork_keeps_result_ids(chat: Conversation) -> None:
     second = fork(chat, chat.head, "second")
     third = fork(second, second.head, "third")
-    (name,) = round_result_ids(chat.turns()[0].message.id, 0, chat.turns()[0].rounds[0])
-    assert third.turns()[0].rounds[0].names == (name,)
+    (name,) = round_result_ids(chat.turns()[0].message.id, 0, chat.turns()[0].completed_rounds[0])
+    assert third.turns()[0].completed_rounds[0].names == (name,)
     assert ConversationRepository(chat._backend.store, Ticking()).erase_artifact("third", name) == 1
     chat.reload()
     third.reload()
@@ -217,7 +217,7 @@ def test_fork_of_fork_keeps_result_ids(chat: Conversation) -> None:
 
 def test_erased_result_is_known_in_fork_by_id(chat: Conversation) -> None:
     before = sent(chat)
-    (name,) = round_result_ids(chat.turns()[0].message.id, 0, chat.turns()[0].rounds[0])
+    (name,) = round_result_ids(chat.turns()[0].message.id, 0, chat.turns()[0].completed_rounds[0])
     ConversationRepository(chat._backend.store, Ticking()).erase_artifact("demo", name)
     chat.reload()
     assert sent(chat) == before.replace("Page one.", ERASED_OUTPUT)

@@ -121,7 +121,7 @@ def test_artifact_not_from_file_is_not_searched() -> None:
     given = make_artifact(ArtifactKind.NOTE, text=TIDE, source=ArtifactSource(path="old/a.md"))
     moved = MovedFiles([given], None)
     assert moved.find_moved("old/a.md") is None
-    assert moved.match_moved_file(given) is given
+    assert moved.rename_if_moved(given) is given
 
 
 def test_unknown_note_is_missing_despite_same_text(converse: type[Watched], vault: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import lamella
-from lamella.conversation.log import CompactionMarker, list_compaction_markers
+from lamella.conversation.log import CompactionMarker, list_compactions_and_undos
 from lamella.wiring import open_backend
 
 
@@ -11,7 +11,7 @@ def find(url: str) -> tuple[CompactionMarker, ...]:
     backend = open_backend(url, create=False)
     try:
         [listed] = backend.store.list_conversations()
-        return list_compaction_markers(listed.conversation, backend.store.load(listed.conversation))
+        return list_compactions_and_undos(listed.conversation, backend.store.load(listed.conversation))
     finally:
         backend.store.close()
 

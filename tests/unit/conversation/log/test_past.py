@@ -20,7 +20,7 @@ from lamella.conversation.checkpoints import EMPTY_BRANCH_CHECKPOINT
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
 from lamella.conversation.log import encode_checkpoint
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.snapshots import decode_snapshot, encode_snapshot
 from lamella.core.log.turn import TurnSettings
 from lamella.core.prompt.state import PromptState
@@ -81,7 +81,10 @@ def test_checkpointed_state_is_not_replayed() -> None:
     fill(same)
     assert not replays_everything(store)
     assert replays_everything(same, without_state)
-    ones, others = open_chat(store).turns()[-1].message.question, open_chat(same).turns()[-1].message.question
+    ones, others = (
+        open_chat(store).turns()[-1].message.question_event,
+        open_chat(same).turns()[-1].message.question_event,
+    )
     assert ones is not None
     assert others is not None
     assert ones.imprint == others.imprint
@@ -130,7 +133,7 @@ def test_earlier_turn_is_read_only_on_request() -> None:
 def test_state_of_other_branch_is_not_saved() -> None:
     elsewhere = PromptState(conversation="chat", head="elsewhere", turn_count=1, tokenizer_name=QUARTERS.name)
     assert (
-        encode_checkpoint(EventLog("chat"), elsewhere, defaults=TurnSettings(), tokenizer=QUARTERS)
+        encode_checkpoint(FoldedLog("chat"), elsewhere, defaults=TurnSettings(), tokenizer=QUARTERS)
         == EMPTY_BRANCH_CHECKPOINT
     )
 
@@ -314,11 +317,11 @@ class Unreadable(Altered):
     unreadable = False
 
     def read_checkpoints(
-        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
     ) -> Sequence[Result]:
         if self.unreadable:
             raise StoreCorruptedError("No page is whole.", hint="Look at them.")
-        return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
+        return super().read_checkpoints(conversation_key, decode, with_separate_data=with_separate_data)
 
 
 def test_unreadable_earlier_checkpoints_do_not_prevent_new_one() -> None:

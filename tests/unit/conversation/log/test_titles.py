@@ -62,9 +62,9 @@ def test_missing_title_row_is_no_damage_and_false_title_is(backend: Backend) -> 
     chat.ask(TurnRequest(text=LONG))
     records = backend.store.load(chat.id)
     conversations = ConversationRepository(backend.store, backend.clock)
-    backend.store.repair(chat.id, lambda _records: "")
+    backend.store.rebuild_list_row(chat.id, lambda _records: "")
     assert list(conversations.verify()) == []
-    backend.store.repair(chat.id, lambda _records: "Another")
+    backend.store.rebuild_list_row(chat.id, lambda _records: "Another")
     damages = list(conversations.verify())
     assert [damage.is_repairable for damage in damages] == [True]
     conversations.repair(damages)

@@ -14,12 +14,12 @@ from lamella.conversation.turn import ModelAnswer
 from lamella.core.artifacts.kinds import make_artifact
 from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
 from lamella.core.log.events.kinds import EventBatch, EventRecord
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import StoredCitation, Turn
 from lamella.core.messages import ModelReply, StopReason
 from lamella.core.values import replace
 from lamella.errors import StoreUnavailableError
-from lamella.ports import Checkpoint, ConversationSummary, Result
+from lamella.ports import Checkpoint, ConversationListItem, Result
 from lamella.stores.memory import InMemoryStore
 
 NOTE = make_artifact(ArtifactKind.NOTE, text="A", source=ArtifactSource(path="a.md"))
@@ -37,7 +37,7 @@ class Book:
 
 
 def keep(book: Book, *, edits: str | None = None) -> TurnWriter:
-    log = EventLog("chat", head="p")
+    log = FoldedLog("chat", head="p")
     return TurnWriter(
         log, name="chat", append=book.written.append, reload=_never, format_time=_moment, edited_message_id=edits
     )
@@ -109,7 +109,7 @@ def test_failed_edit_is_still_edit_on_retry() -> None:
         failing.append("chat", written, expected=0)
 
     writer = TurnWriter(
-        EventLog("chat"), name="chat", append=append, reload=_never, format_time=_moment, edited_message_id="old"
+        FoldedLog("chat"), name="chat", append=append, reload=_never, format_time=_moment, edited_message_id="old"
     )
     failing.down = True
     with pytest.raises(StoreUnavailableError):
@@ -126,15 +126,15 @@ class _LookedInto(InMemoryStore):
         super().__init__()
         self.looks: list[str] = []
 
-    def find_conversation(self, name: str) -> ConversationSummary | None:
+    def find_conversation(self, name: str) -> ConversationListItem | None:
         self.looks.append("name")
         return super().find_conversation(name)
 
     def read_checkpoints(
-        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, separate_only: bool = False
+        self, conversation_key: str, decode: Callable[[Checkpoint], Result], *, with_separate_data: bool = False
     ) -> Sequence[Result]:
         self.looks.append("checkpoints")
-        return super().read_checkpoints(conversation_key, decode, separate_only=separate_only)
+        return super().read_checkpoints(conversation_key, decode, with_separate_data=with_separate_data)
 
     def load(self, conversation_key: str, *, after: int = 0) -> Sequence[EventRecord]:
         self.looks.append("events")

@@ -94,7 +94,7 @@ def test_history_is_folded_by_current_planner() -> None:
 
 def test_open_turn_keeps_its_state() -> None:
     state = fold(*under(IN_PLACE, told("one"), told("two", reply=None)))
-    assert pending_prompt(state).user.text == "two"
+    assert pending_prompt(state).question.text == "two"
     assert [turn.question.text for turn in state.history.turns] == ["one"]
 
 
@@ -148,8 +148,8 @@ FIRST, SECOND, THIRD = receipt("one"), receipt("two"), receipt("three")
 def compacted() -> BranchHistory:
     past = BranchHistory()
     past.add_receipt(FIRST)
-    past.append_turn(Turn(text="one", receipts=past.receipts), message="q1")
-    past.set_reply("yes", message="a1")
+    past.append_turn(Turn(text="one", receipts=past.receipts), message_id="q1")
+    past.set_reply("yes", message_id="a1")
     past.add_receipt(SECOND)
     past.add_receipt(THIRD)
     return past

@@ -11,7 +11,7 @@ from tests.waiting import HANG_SECONDS
 from lamella.clocks import SystemClock
 from lamella.conversation.runs import RunRegistry
 from lamella.conversation.threads import Workers
-from lamella.conversation.turn_runner import Event, EventName
+from lamella.conversation.turn_runner import EventName, TurnEvent
 from lamella.errors import InvalidOperationError, RunInProgressError, ServerUnavailableError
 from lamella.stores.sharing import NoReservations
 
@@ -32,10 +32,10 @@ class TakenReservations:
         self.released.append(conversation_key)
 
 
-async def say(gate: asyncio.Event) -> AsyncGenerator[Event, None]:
-    yield Event(kind=EventName.DELTA, text="At ")
+async def say(gate: asyncio.Event) -> AsyncGenerator[TurnEvent, None]:
+    yield TurnEvent(kind=EventName.DELTA, text="At ")
     await gate.wait()
-    yield Event(kind=EventName.DELTA, text="noon.")
+    yield TurnEvent(kind=EventName.DELTA, text="noon.")
 
 
 def make(book_of: object = None, **more: float | int) -> RunRegistry:
@@ -45,14 +45,14 @@ def make(book_of: object = None, **more: float | int) -> RunRegistry:
 
 
 def test_early_failure_is_raised_and_frees_conversation() -> None:
-    async def fail() -> AsyncGenerator[Event, None]:
+    async def fail() -> AsyncGenerator[TurnEvent, None]:
         raise InvalidOperationError("No.", hint="Yes.")
 
-    async def broken() -> AsyncGenerator[Event, None]:
+    async def broken() -> AsyncGenerator[TurnEvent, None]:
         raise InvalidOperationError("Not at all.", hint="Yes.")
-        yield Event(kind=EventName.DELTA)
+        yield TurnEvent(kind=EventName.DELTA)
 
-    async def late() -> AsyncGenerator[Event, None]:
+    async def late() -> AsyncGenerator[TurnEvent, None]:
         return broken()
 
     async def go() -> None:
@@ -70,7 +70,7 @@ def test_late_follower_gets_all_events_or_the_rest() -> None:
     async def go() -> None:
         gate, book = asyncio.Event(), make()
 
-        async def begin() -> AsyncGenerator[Event, None]:
+        async def begin() -> AsyncGenerator[TurnEvent, None]:
             return say(gate)
 
         run = await book.start("tides", begin)
@@ -91,7 +91,7 @@ def test_run_in_other_process_is_refused_or_waited_for() -> None:
         gate = asyncio.Event()
         gate.set()
 
-        async def begin() -> AsyncGenerator[Event, None]:
+        async def begin() -> AsyncGenerator[TurnEvent, None]:
             return say(gate)
 
         with pytest.raises(RunInProgressError):
@@ -121,11 +121,11 @@ class SlowReservations(NoReservations):
 
 
 def test_next_question_is_allowed_right_after_end() -> None:
-    async def end() -> AsyncGenerator[Event, None]:
-        yield Event(kind=EventName.DONE)
+    async def end() -> AsyncGenerator[TurnEvent, None]:
+        yield TurnEvent(kind=EventName.DONE)
         await asyncio.sleep(0.02)
 
-    async def begin() -> AsyncGenerator[Event, None]:
+    async def begin() -> AsyncGenerator[TurnEvent, None]:
         return end()
 
     async def go() -> None:
@@ -143,7 +143,7 @@ def test_closed_registry_stops_runs_and_starts_none() -> None:
     async def go() -> None:
         book = make()
 
-        async def begin() -> AsyncGenerator[Event, None]:
+        async def begin() -> AsyncGenerator[TurnEvent, None]:
             return say(asyncio.Event())
 
         run = await book.start("tides", begin)
@@ -160,7 +160,7 @@ def test_run_without_followers_is_stopped_after_grace_period() -> None:
     async def go() -> None:
         book = make(grace_seconds=0.01)
 
-        async def begin() -> AsyncGenerator[Event, None]:
+        async def begin() -> AsyncGenerator[TurnEvent, None]:
             return say(asyncio.Event())
 
         run = await book.start("tides", begin)

@@ -10,7 +10,7 @@ from lamella.conversation.conversation import Conversation
 from lamella.conversation.stream import AnswerEditor
 from lamella.conversation.tool_executor import LocalToolset
 from lamella.conversation.turn import TurnRequest
-from lamella.conversation.turn_runner import Event, EventName, SendContext, TurnRunner
+from lamella.conversation.turn_runner import EventName, SendContext, TurnEvent, TurnRunner
 from lamella.core.log.turn import StoredCitation
 from lamella.core.messages import ToolCall, Usage
 from lamella.errors import LamellaError, ProviderUnreachableError
@@ -43,12 +43,12 @@ def run(
     *,
     editor: AnswerEditor | None = None,
     stop_after: int | None = None,
-) -> list[Event]:
-    async def collect() -> list[Event]:
+) -> list[TurnEvent]:
+    async def collect() -> list[TurnEvent]:
         at = SendContext(
             provider=provider, clock=Ticking(), sleep=Sleeping(), jitter=lambda: 0.5, editor=editor or Shouting()
         )
-        events: list[Event] = []
+        events: list[TurnEvent] = []
         async with aclosing(TurnRunner(chat, at, toolset=LocalToolset()).ask(TurnRequest(text="Well?"))) as coming:
             async for event in coming:
                 events.append(event)
@@ -59,7 +59,7 @@ def run(
     return asyncio.run(collect())
 
 
-def said(events: list[Event]) -> str:
+def said(events: list[TurnEvent]) -> str:
     return "".join(event.text for event in events)
 
 

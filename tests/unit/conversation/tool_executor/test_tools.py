@@ -79,8 +79,8 @@ def test_tool_may_set_its_own_timeout() -> None:
         await asyncio.sleep(0.2)
         return "there"
 
-    assert run_once(Tool(name="wait", run=wait, seconds=0.05)).output == "No result within 0.05 seconds."
-    assert run_once(Tool(name="wait", run=wait, seconds=inf), seconds=0.05).output == "there"
+    assert run_once(Tool(name="wait", run=wait, timeout_seconds=0.05)).output == "No result within 0.05 seconds."
+    assert run_once(Tool(name="wait", run=wait, timeout_seconds=inf), seconds=0.05).output == "there"
 
 
 def test_endless_function_blocks_neither_turn_nor_program() -> None:

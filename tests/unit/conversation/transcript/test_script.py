@@ -124,7 +124,7 @@ def test_erased_and_renamed_results_keep_ids_in_transcript(layout: str) -> None:
     )
     conversation.reply("yes")
     first = conversation.turns()[0]
-    (name, _) = round_result_ids(first.message.id, 0, first.rounds[0])
+    (name, _) = round_result_ids(first.message.id, 0, first.completed_rounds[0])
     fork_into(conversation._backend, "demo", conversation.head, name="other")
     ConversationRepository(conversation._backend.store, Ticking()).erase_artifact("demo", name)
     conversation.reload()
@@ -222,7 +222,7 @@ def test_replay_of_workflow_removes_same_stages(layout: str) -> None:
         conversation.submit_stage()
         conversation.approve_stage(f"Decided {number}.")
         if number == 6:
-            conversation.rewind_stage("outline")
+            conversation.rewind_to_stage("outline")
     steps = [[step.name for step in turn.compaction.steps] if turn.compaction else [] for turn in sent]
     assert {"oldest_stages"} <= {name for names in steps for name in names}
     assert [turn.messages for turn in conversation.replay()] == [turn.messages for turn in sent]

@@ -2,7 +2,7 @@
 
 from tests.unit.pictures import png
 
-from lamella.conversation.turn_reader import MAX_IMAGE_BYTES, MAX_IMAGES, MAX_UNREACHABLE_IMAGES, with_images
+from lamella.conversation.turn_reader import MAX_IMAGE_BYTES, MAX_IMAGES, MAX_UNREACHABLE_IMAGES, load_embedded_images
 from lamella.core.artifacts.kinds import SourceMedium, make_artifact, make_image_artifact, make_image_data
 from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource, UnresolvedAttachment
 from lamella.errors import SourceUnreachableError
@@ -30,7 +30,7 @@ def note(pictures: int, *, kind: ArtifactKind = ArtifactKind.ACTIVE_NOTE) -> Art
 
 
 def read(sea: _Sea, one: Artifact) -> tuple[Artifact, tuple[str, ...]]:
-    return with_images(one, SourceReaders(readers={SourceMedium.PICTURE: sea}))
+    return load_embedded_images(one, SourceReaders(readers={SourceMedium.PICTURE: sea}))
 
 
 def test_inactive_note_loads_no_images() -> None:

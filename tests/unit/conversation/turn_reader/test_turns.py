@@ -10,7 +10,7 @@ from tests.unit.rendered import attached
 
 from lamella import ActiveNote, Canvas, Code, Folder, Image, Note, Pdf, Tag
 from lamella.conversation.turn import TurnRequest
-from lamella.conversation.turn_reader import AttachmentResolver, read_turn
+from lamella.conversation.turn_reader import AttachmentReader, read_turn
 from lamella.core.artifacts.kinds import SourceMedium, make_artifact
 from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource, AttachmentPolicy, UnresolvedAttachment
 from lamella.core.compaction.fitting import PromptSettings
@@ -168,7 +168,7 @@ class PdfReader:
 
 
 def test_reader_works_for_its_medium_only() -> None:
-    reader = AttachmentResolver(SourceReaders(readers={SourceMedium.PDF: PdfReader()}), known=tuple)
+    reader = AttachmentReader(SourceReaders(readers={SourceMedium.PDF: PdfReader()}), known=tuple)
     (pdf,) = reader.read_attachments([UnresolvedAttachment(kind=ArtifactKind.PDF, name="a.pdf", title="A")])
     assert (pdf.kind, pdf.id, pdf.title, pdf.text) == (ArtifactKind.PDF, "a.pdf", "A", "Page 1")
     for kind in (ArtifactKind.OFFICE, ArtifactKind.NOTE, ArtifactKind.FOLDER, ArtifactKind.TAG, ArtifactKind.IMAGE):
@@ -232,7 +232,7 @@ class Page:
         )
 
     def take(self, *known: Artifact, fresh: bool = False, url: str = "https://e.org/x") -> tuple[Artifact, list[str]]:
-        reader = AttachmentResolver(SourceReaders(readers={SourceMedium.PAGE: self}), known=lambda: known)
+        reader = AttachmentReader(SourceReaders(readers={SourceMedium.PAGE: self}), known=lambda: known)
         (found,) = reader.read_attachments([UnresolvedAttachment(kind=ArtifactKind.URL, name=url, read_again=fresh)])
         return found, reader.warnings
 

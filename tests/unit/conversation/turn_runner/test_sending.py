@@ -16,7 +16,7 @@ from lamella.conversation.backend import Backend, ConversationSettings
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.tool_executor import LocalToolset
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest
-from lamella.conversation.turn_runner import Event, EventName, RetryPolicy, SendContext, TurnRunner
+from lamella.conversation.turn_runner import EventName, RetryPolicy, SendContext, TurnEvent, TurnRunner
 from lamella.core.log.call import CacheOutcome, ModelCall, PrefixChangeCause
 from lamella.core.log.events.call import to_model_call, to_stored_call
 from lamella.core.log.events.codec import decode_event
@@ -81,9 +81,9 @@ def post(provider: ScriptedProvider, sleep: Sleeping | None = None) -> SendConte
     return SendContext(provider=provider, clock=Ticking(), sleep=sleep or Sleeping(), jitter=lambda: 0.5)
 
 
-def run(chat: Conversation, text: str, at: SendContext, *, stop_after: int | None = None) -> list[Event]:
-    async def collect() -> list[Event]:
-        events: list[Event] = []
+def run(chat: Conversation, text: str, at: SendContext, *, stop_after: int | None = None) -> list[TurnEvent]:
+    async def collect() -> list[TurnEvent]:
+        events: list[TurnEvent] = []
         async with aclosing(TurnRunner(chat, at).ask(TurnRequest(text=text))) as coming:
             async for event in coming:
                 events.append(event)
@@ -94,7 +94,7 @@ def run(chat: Conversation, text: str, at: SendContext, *, stop_after: int | Non
     return asyncio.run(collect())
 
 
-def said(events: list[Event]) -> str:
+def said(events: list[TurnEvent]) -> str:
     return "".join(event.text for event in events)
 
 
@@ -179,7 +179,7 @@ def test_retries_are_limited() -> None:
     chat = stored(InMemoryStore())
     with pytest.raises(RateLimitError):
         run(chat, "hi", post(ScriptedProvider(*[ScriptedReply(error=limited()) for _ in range(9)])))
-    assert chat.pending_turn() is not None
+    assert chat.prepare_pending_turn() is not None
 
 
 def test_answer_broken_after_text_is_not_retried_and_text_is_kept() -> None:
@@ -311,7 +311,7 @@ def test_reopened_ledger_knows_time_and_model_of_last_turn() -> None:
         if reopens:
             chat = stored(store, layout="in_place")
         turn = chat.ask(TurnRequest(text="more"), at=start + timedelta(hours=30))
-        verdicts.append((turn.previous_response_id, turn.pause_seconds, turn.cache))
+        verdicts.append((turn.previous_response_id, turn.seconds_since_previous_turn, turn.cache))
     assert verdicts[0] == verdicts[1]
     assert verdicts[0][0] == "msg_1"
 
@@ -367,7 +367,7 @@ def test_message_after_cache_expiry_starts_with_cost_event() -> None:
     sitting = begin(ScriptedReply(text="Noon."), ScriptedReply(text="Again."))
     sitting.clock.advance(600)
 
-    async def send_one() -> list[Event]:
+    async def send_one() -> list[TurnEvent]:
         return [
             event async for event in TurnRunner(sitting.chat, sitting.post(CLAUDE)).ask(TurnRequest(text="And now?"))
         ]

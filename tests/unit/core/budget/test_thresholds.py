@@ -65,8 +65,8 @@ def test_next_compaction_waits_for_growth_to_soft_goal() -> None:
 
 
 def test_soft_goal_is_ten_percent_below_trigger_or_target() -> None:
-    assert TokenBudget().soft == pytest.approx(0.75)
-    assert TokenBudget(target=0.849, trigger=0.85).soft == 0.849
+    assert TokenBudget().soft_target == pytest.approx(0.75)
+    assert TokenBudget(target=0.849, trigger=0.85).soft_target == 0.849
 
 
 @pytest.mark.parametrize("share", [0.01, 0.5, 1, 1.0])

@@ -44,7 +44,7 @@ LIBRARY = TurnSettings(layout=LayoutMode.LIBRARY)
 
 def make_rules(chain: CompactionConfig | None = None, *, budget: TokenBudget = ROOM) -> PromptSettings:
     config = replace(chain or CompactionConfig(), words=WORD_LISTS)
-    return PromptSettings(tokenizer=QUARTERS, plan_layout=choose_layout, budget=budget, config=config)
+    return PromptSettings(tokenizer=QUARTERS, plan_layout=choose_layout, budget=budget, compaction_config=config)
 
 
 class Fit(NamedTuple):
@@ -101,7 +101,7 @@ class Story:
         return plan_compaction(
             self.state,
             self.bind(turn),
-            self.rules.config,
+            self.rules.compaction_config,
             tokenizer=self.rules.tokenizer,
             plan_layout=self.rules.plan_layout,
             window=self.rules.budget.window,
@@ -123,11 +123,11 @@ class Story:
         self.state = apply_receipt(self.state, receipt, self.terms, tokenizer=self.rules.tokenizer)
 
     def draft(self, *, goal: int = 0, turn: Turn = NOW) -> PromptDraft:
-        stages, _ = resolve_stages(self.rules.config.stages, self.path)
+        stages, _ = resolve_stages(self.rules.compaction_config.stages, self.path)
         return make_draft(
             self.state,
             self.bind(turn),
-            config=self.rules.config,
+            config=self.rules.compaction_config,
             tokenizer=self.rules.tokenizer,
             plan_layout=self.rules.plan_layout,
             window=self.rules.budget.window,

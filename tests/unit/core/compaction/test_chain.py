@@ -200,7 +200,7 @@ def planned(story: Story, *, goal: int, as_is: Prompt | None = None, hard: int |
     return plan_compaction(
         story.state,
         story.bind(NOW),
-        story.rules.config,
+        story.rules.compaction_config,
         tokenizer=story.rules.tokenizer,
         plan_layout=story.rules.plan_layout,
         window=story.rules.budget.window,

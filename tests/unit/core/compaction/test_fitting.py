@@ -222,8 +222,8 @@ def test_strip_mode_requests_summary_first_unless_sent() -> None:
 def test_turn_settings_name_the_runner_that_answers() -> None:
     settings = make_rules()
     turn_settings = TurnSettings(linger=7)
-    assert settings.with_runner(turn_settings, None) is turn_settings
-    assert settings.with_runner(turn_settings, "agent") == replace(turn_settings, runner="agent")
+    assert settings.turn_settings_for_runner(turn_settings, None) is turn_settings
+    assert settings.turn_settings_for_runner(turn_settings, "agent") == replace(turn_settings, runner="agent")
 
 
 def test_folders_and_tags_are_named_by_size() -> None:

@@ -286,8 +286,8 @@ def test_label_after_kept_head_is_no_gain() -> None:
     carrier = AttachmentCarrier(1, (("dead.md", 300),), (("alive.md", 500),), 10, (("alive.md", 500),))
     inputs = BARE._replace(carriers=(carrier,), cache_entries=(CacheEntry(2, None),), full_tokens={"alive.md": 500})
     _, within, whole = list_layout_options(inputs, 3)
-    assert within.total_tokens == whole.total_tokens + BARE.label_tokens
-    lost = BARE.label_tokens * BARE.probabilities.saving_if_dropped(0.1, 1.0)
+    assert within.earlier_tokens == whole.earlier_tokens + BARE.label_tokens
+    lost = BARE.label_tokens * BARE.probabilities.saving_of_removed_text(0.1, 1.0)
     assert within.cost - within.expected_cost == pytest.approx(whole.cost - whole.expected_cost - lost)
 
 
@@ -338,7 +338,7 @@ def test_one_token_is_cached_without_minimum() -> None:
 # Three messages of a thousand tokens, of which nothing is known yet but what a test says.
 BARE = LayoutInputs(
     first_message=0,
-    token_offsets=(1_000, 2_000, 3_000),
+    cumulative_tokens=(1_000, 2_000, 3_000),
     carriers=(),
     cache_entries=(),
     stable_message=None,
@@ -354,9 +354,9 @@ BARE = LayoutInputs(
 
 def test_unused_text_makes_cut_worth_its_saving() -> None:
     append, fold = list_layout_options(BARE._replace(carriers=(AttachmentCarrier(0, (), (), 400),)), 3)
-    assert (append.total_tokens, append.expected_cost) == (3_000, append.cost)
-    assert (fold.keep_messages, fold.total_tokens) == (0, 2_600)
-    assert fold.cost - fold.expected_cost == pytest.approx(400 * BARE.probabilities.saving_if_dropped(0.1, 1.0))
+    assert (append.earlier_tokens, append.expected_cost) == (3_000, append.cost)
+    assert (fold.keep_messages, fold.earlier_tokens) == (0, 2_600)
+    assert fold.cost - fold.expected_cost == pytest.approx(400 * BARE.probabilities.saving_of_removed_text(0.1, 1.0))
 
 
 def test_cut_after_head_is_cached_up_to_kept_part() -> None:
@@ -364,9 +364,9 @@ def test_cut_after_head_is_cached_up_to_kept_part() -> None:
     inputs = BARE._replace(carriers=(carrier,), cache_entries=(CacheEntry(2, None),), full_tokens={"alive.md": 500})
     _, within, whole = list_layout_options(inputs, 3)
     assert (within.keep_messages, within.keep_pieces, within.cached_message) == (1, 1, 0)
-    assert within.cost == pytest.approx(0.1 * 1_500 + (within.total_tokens - 1_500))
+    assert within.cost == pytest.approx(0.1 * 1_500 + (within.earlier_tokens - 1_500))
     assert (whole.keep_messages, whole.keep_pieces, whole.cached_message) == (1, 0, 0)
-    assert whole.cost == pytest.approx(0.1 * 1_000 + (whole.total_tokens - 1_000))
+    assert whole.cost == pytest.approx(0.1 * 1_000 + (whole.earlier_tokens - 1_000))
 
 
 def test_l1_may_change_with_equal_cut_if_nothing_before_is_cached() -> None:
@@ -390,9 +390,9 @@ def test_postponed_cut_is_priced_one_turn_later() -> None:
     )
     _, fold = list_layout_options(inputs, 3)
     going = 500 * (1 - BARE.probabilities.reattach_probability("a.md"))
-    waiting = BARE.probabilities.saving_if_delayed(0.1, 1.0, tokens_after_cut=1_000, leaving_tokens=going)
-    assert fold.total_tokens == 1_000
-    assert 0 < waiting < 2_000 * BARE.probabilities.saving_if_dropped(0.1, 1.0)
+    waiting = BARE.probabilities.cost_of_cut_next_turn(0.1, 1.0, tokens_after_cut=1_000, leaving_tokens=going)
+    assert fold.earlier_tokens == 1_000
+    assert 0 < waiting < 2_000 * BARE.probabilities.saving_of_removed_text(0.1, 1.0)
     assert fold.cost - fold.expected_cost == pytest.approx(waiting)
 
 

@@ -11,8 +11,8 @@ from lamella.core.log.events.codec import (
     build_tool_results_batch,
 )
 from lamella.core.log.events.kinds import Event, EventBatch, EventRecord
-from lamella.core.log.log import EventLog
-from lamella.core.log.turn import MessageAuthor, Turn, message_id, question_id
+from lamella.core.log.log import FoldedLog
+from lamella.core.log.turn import MessageAuthor, Turn, compute_message_id, question_id
 from lamella.core.log.turn_records import derive_message_id
 from lamella.core.messages import ModelReply, ProviderReply, StopReason, ToolCall, ToolOutput
 
@@ -24,7 +24,7 @@ class Scribe:
     """A log in the making, with all that was written for it."""
 
     def __init__(self) -> None:
-        self.log = EventLog(CHAT)
+        self.log = FoldedLog(CHAT)
         self.records: list[EventRecord] = []
         self.contents: dict[str, bytes] = {}
 
@@ -41,7 +41,7 @@ class Scribe:
         return name
 
     def reply(self, text: str, calls: Iterable[ModelCall] = ()) -> str:
-        name = message_id(CHAT, parent=self.log.head, role=MessageAuthor.REPLY, text=text)
+        name = compute_message_id(CHAT, parent=self.log.head, role=MessageAuthor.REPLY, text=text)
         self.write(build_reply_batch(text, message_id=name, parent=self.log.head, timestamp=AT, model_calls=calls))
         return name
 
@@ -74,7 +74,7 @@ def say(scribe: Scribe, turns: int = 3) -> list[str]:
     return names
 
 
-def texts(log: EventLog, head: str | None = None) -> list[str]:
+def texts(log: FoldedLog, head: str | None = None) -> list[str]:
     return [
         node.text for record in log.branch_records(head) for node in (record.message, record.reply) if node is not None
     ]
@@ -82,7 +82,7 @@ def texts(log: EventLog, head: str | None = None) -> list[str]:
 
 def check(scribe: Scribe) -> None:
     """Every id is the one its message has by what it says, and folding all again gives the same."""
-    log, again = scribe.log, EventLog(CHAT)
+    log, again = scribe.log, FoldedLog(CHAT)
     again.extend(scribe.records)
     assert again == log
     assert again.branch_heads() == log.branch_heads()

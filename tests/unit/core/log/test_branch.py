@@ -8,13 +8,13 @@ from tests.unit.core.log.log_writer import AT
 
 from lamella.core.log.branch import parse_message_time, read_model_calls, read_question_turn, validate_node
 from lamella.core.log.events.call import to_stored_call
-from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.events.message import QuestionEvent
 from lamella.core.log.turn import ReplyEvent, TurnSettings
 from lamella.core.log.turn_records import MessageNode, TurnRecord
 from lamella.core.values import replace
 from lamella.errors import StoreCorruptedError
 
-ASKED = MessageNode(event=MessageEvent(id="q", parent="", text="?"), at=AT)
+ASKED = MessageNode(event=QuestionEvent(id="q", parent="", text="?"), at=AT)
 
 
 def answered(*, billed: str) -> MessageNode:

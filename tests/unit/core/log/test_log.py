@@ -20,17 +20,17 @@ from lamella.core.log.events.kinds import (
     SwitchEvent,
 )
 from lamella.core.log.events.message import NO_OVERRIDES, TurnOverrides
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import (
     HistoryRewrite,
     MessageAuthor,
     SystemParts,
     Turn,
     TurnSettings,
-    message_id,
+    compute_message_id,
     question_id,
 )
-from lamella.core.log.turn_records import message_ids
+from lamella.core.log.turn_records import branch_message_ids
 from lamella.core.messages import Usage
 from lamella.errors import StoreCorruptedError
 
@@ -49,8 +49,8 @@ def test_messages_form_one_branch(scribe: Scribe) -> None:
 
 
 def test_log_without_events_has_no_branches() -> None:
-    assert EventLog(CHAT).branch_heads() == ()
-    assert EventLog(CHAT).branch_records() == []
+    assert FoldedLog(CHAT).branch_heads() == ()
+    assert FoldedLog(CHAT).branch_records() == []
 
 
 def test_message_id_depends_on_attachments(scribe: Scribe) -> None:
@@ -330,7 +330,7 @@ def test_each_answer_keeps_its_version_of_question(scribe: Scribe) -> None:
 
 def test_late_answer_ends_own_branch(scribe: Scribe) -> None:
     names = say(scribe, 2)
-    late = message_id(CHAT, parent=names[0], role=MessageAuthor.REPLY, text="late")
+    late = compute_message_id(CHAT, parent=names[0], role=MessageAuthor.REPLY, text="late")
     scribe.write(build_reply_batch("late", message_id=late, parent=names[0], timestamp=AT, on_own_branch=True))
     assert (scribe.log.head, scribe.log.branch_heads()) == (names[-1], (late, names[-1]))
     assert texts(scribe.log, late) == ["q1", "late"]
@@ -362,29 +362,31 @@ def test_undo_of_unsent_compaction_moves_nothing(scribe: Scribe) -> None:
 def test_last_sent_is_last_asked_or_shrunk_question(scribe: Scribe) -> None:
     names = say(scribe, 2)
     assert scribe.log.last_sent == (names[2], 2)
-    assert message_ids(scribe.log.records_at_last_request()) == (*names,)
+    assert branch_message_ids(scribe.log.records_at_last_request()) == (*names,)
     scribe.do(SwitchEvent(head=names[0]))
-    assert message_ids(scribe.log.records_at_last_request()) == (*names[:3],), "no event says that it was sent again"
+    assert branch_message_ids(scribe.log.records_at_last_request()) == (*names[:3],), (
+        "no event says that it was sent again"
+    )
     smaller = CompactionEvent(
         id="r", parent="", before=names[0], steps=(), skipped=(), tokens=(2, 1), target=1, automatic=True
     )
     scribe.do(smaller)
     assert scribe.log.last_sent == (names[0], 5)
     records = scribe.log.records_at_last_request()
-    assert message_ids(records) == (names[0],)
+    assert branch_message_ids(records) == (names[0],)
     assert [event.id for event in scribe.log.active_compactions(records, as_of_event=5).events] == ["r"]
     assert scribe.log.active_compactions(records, as_of_event=4).events == ()
     other = scribe.reply("a1, better")
-    assert message_ids(scribe.log.records_at_last_request()) == (names[0], other)
+    assert branch_message_ids(scribe.log.records_at_last_request()) == (names[0], other)
     scribe.do(SwitchEvent(head=names[1]))
-    assert message_ids(scribe.log.records_at_last_request()) == (names[0],), "that answer is an older one"
+    assert branch_message_ids(scribe.log.records_at_last_request()) == (names[0],), "that answer is an older one"
 
 
 def test_message_ids_include_empty_answers(scribe: Scribe) -> None:
     names = say(scribe, 1)
     left = scribe.ask("q2")
-    empty = (message_id(CHAT, parent=name, role=MessageAuthor.REPLY, text="") for name in (names[0], left))
-    assert scribe.log.message_ids() == {*names, left, *empty}
+    empty = (compute_message_id(CHAT, parent=name, role=MessageAuthor.REPLY, text="") for name in (names[0], left))
+    assert scribe.log.possible_message_ids() == {*names, left, *empty}
 
 
 def test_message_with_two_parents_is_damage(scribe: Scribe) -> None:
@@ -431,7 +433,7 @@ def test_same_answer_given_twice_keeps_the_calls_of_both(scribe: Scribe) -> None
     ],
 )
 def test_unreadable_event_is_named_by_number(kind: EventKind, body: str) -> None:
-    log = EventLog(CHAT)
+    log = FoldedLog(CHAT)
     log.extend(write_raw(EventKind.RENAME, AT, title="good").records)
     with pytest.raises(StoreCorruptedError, match="Event 2 of chat cannot be read") as caught:
         log.extend([EventRecord(kind=kind, at=AT, body=body)])

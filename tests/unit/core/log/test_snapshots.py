@@ -10,7 +10,7 @@ from msgspec import msgpack
 from tests.unit.raw_events import write_raw
 
 from lamella.core.log.events.kinds import EventKind, EventRecord
-from lamella.core.log.log import SNAPSHOT_FORMAT, EventLog
+from lamella.core.log.log import SNAPSHOT_FORMAT, FoldedLog
 from lamella.core.log.snapshots import (
     Snapshot,
     decode_snapshot,
@@ -19,7 +19,7 @@ from lamella.core.log.snapshots import (
     make_snapshot,
     restore_log,
 )
-from lamella.core.log.turn import MessageAuthor, message_id
+from lamella.core.log.turn import MessageAuthor, compute_message_id
 from lamella.core.values import replace
 
 AT = "2026-03-01T12:00:00Z"
@@ -36,14 +36,14 @@ def write_turns(turns: int, *, conversation: str = CHAT) -> list[EventRecord]:
             (MessageAuthor.USER, EventKind.MESSAGE, f"q{number}"),
             (MessageAuthor.REPLY, EventKind.REPLY, "a"),
         ):
-            name = message_id(conversation, parent=parent, role=role, text=text)
+            name = compute_message_id(conversation, parent=parent, role=role, text=text)
             records += write_raw(kind, AT, id=name, parent=parent, text=text).records
             parent = name
     return records
 
 
-def fold(records: Sequence[EventRecord], *, conversation: str = CHAT) -> EventLog:
-    log = EventLog(conversation)
+def fold(records: Sequence[EventRecord], *, conversation: str = CHAT) -> FoldedLog:
+    log = FoldedLog(conversation)
     log.extend(records)
     return log
 
@@ -77,7 +77,7 @@ def versions(snapshots: Sequence[Snapshot]) -> list[int]:
 
 def test_snapshot_round_trips() -> None:
     assert snap(12) == make_snapshot(FOLDED, after=0)
-    assert snap(0).log == EventLog(CHAT)
+    assert snap(0).log == FoldedLog(CHAT)
 
 
 def test_snapshot_has_only_messages_since_previous_one() -> None:
@@ -101,19 +101,19 @@ def test_repeated_message_keeps_first_position() -> None:
     ]
     folded = fold(again)
     assert folded.nodes[folded.head].event_number == 5
-    log, _ = restore_log([make_snapshot(fold(again[:4]), after=0), make_snapshot(folded, after=4)], EventLog(CHAT))
+    log, _ = restore_log([make_snapshot(fold(again[:4]), after=0), make_snapshot(folded, after=4)], FoldedLog(CHAT))
     assert log == folded
     assert list(log.nodes) == list(folded.nodes)
 
 
 def test_snapshots_that_follow_one_another_lead_to_the_whole_log() -> None:
-    log, used = restore_log([snap(4), snap(8, after=4), snap(12, after=8)], EventLog(CHAT))
+    log, used = restore_log([snap(4), snap(8, after=4), snap(12, after=8)], FoldedLog(CHAT))
     assert log == FOLDED
     assert versions(used) == [4, 8, 12]
 
 
 def test_restored_log_continues_like_folded_one() -> None:
-    log, _ = restore_log([snap(4), snap(7, after=4)], EventLog(CHAT))
+    log, _ = restore_log([snap(4), snap(7, after=4)], FoldedLog(CHAT))
     log.extend(RECORDS[7:])
     assert log == FOLDED
     log.extend(write_raw(EventKind.FORK, AT, head=log.branch_records()[2].message.id).records)
@@ -121,42 +121,42 @@ def test_restored_log_continues_like_folded_one() -> None:
 
 
 def test_no_snapshots_give_empty_log() -> None:
-    assert restore_log([], EventLog(CHAT)) == (EventLog(CHAT), ())
+    assert restore_log([], FoldedLog(CHAT)) == (FoldedLog(CHAT), ())
 
 
 def test_snapshots_after_gap_are_ignored() -> None:
-    log, used = restore_log([snap(4), snap(12, after=8)], EventLog(CHAT))
+    log, used = restore_log([snap(4), snap(12, after=8)], FoldedLog(CHAT))
     assert log == fold(RECORDS[:4])
     assert versions(used) == [4]
 
 
 def test_replacement_snapshot_after_gap_is_used() -> None:
-    log, used = restore_log([snap(4), snap(9, after=8), snap(11, after=4)], EventLog(CHAT))
+    log, used = restore_log([snap(4), snap(9, after=8), snap(11, after=4)], FoldedLog(CHAT))
     assert log == fold(RECORDS[:11])
     assert versions(used) == [4, 11]
 
 
 def test_longer_of_two_snapshot_chains_is_used() -> None:
     ours, theirs = [snap(4), snap(8, after=4)], [snap(5), snap(10, after=5)]
-    log, used = restore_log([*ours, *theirs], EventLog(CHAT))
+    log, used = restore_log([*ours, *theirs], FoldedLog(CHAT))
     assert log == fold(RECORDS[:10])
     assert versions(used) == [5, 10]
 
 
 def test_snapshot_of_another_conversation_is_not_used() -> None:
     other = make_snapshot(fold(write_turns(2, conversation="other"), conversation="other"), after=0)
-    assert restore_log([other], EventLog(CHAT)) == (EventLog(CHAT), ())
+    assert restore_log([other], FoldedLog(CHAT)) == (FoldedLog(CHAT), ())
 
 
 @pytest.mark.parametrize("after", [4, 5, 400])
 def test_snapshot_that_follows_itself_or_a_later_one_is_not_used(after: int) -> None:
     odd = replace(snap(4), after=after)
-    assert restore_log([odd], EventLog(CHAT)) == (EventLog(CHAT), ())
+    assert restore_log([odd], FoldedLog(CHAT)) == (FoldedLog(CHAT), ())
 
 
 def test_snapshot_without_continuation_ends_chain() -> None:
-    assert restore_log([snap(0)], EventLog(CHAT)) == (EventLog(CHAT), ())
-    log, used = restore_log([snap(4), replace(snap(4), after=4)], EventLog(CHAT))
+    assert restore_log([snap(0)], FoldedLog(CHAT)) == (FoldedLog(CHAT), ())
+    log, used = restore_log([snap(4), replace(snap(4), after=4)], FoldedLog(CHAT))
     assert (log, versions(used)) == (fold(RECORDS[:4]), [4])
 
 

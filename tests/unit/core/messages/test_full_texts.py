@@ -2,20 +2,20 @@
 
 import pytest
 
-from lamella.core.messages import TextsById, load_texts
+from lamella.core.messages import TextsById, resolve_lazy_texts
 
 SHELF: TextsById = {"a": "The text of a.", "b": "The text of b."}
 
 
 def test_loaded_texts_are_returned_unchanged() -> None:
     texts = ["One.", "Two."]
-    assert load_texts(["a", "b"], texts) is texts
+    assert resolve_lazy_texts(["a", "b"], texts) is texts
 
 
 def test_missing_texts_are_found_by_message() -> None:
-    assert load_texts(["a", "b", "c"], ["One.", SHELF, "Three."]) == ["One.", "The text of b.", "Three."]
+    assert resolve_lazy_texts(["a", "b", "c"], ["One.", SHELF, "Three."]) == ["One.", "The text of b.", "Three."]
 
 
 def test_missing_text_is_an_error() -> None:
     with pytest.raises(ValueError, match="longer"):
-        load_texts(["a"], [SHELF, SHELF])
+        resolve_lazy_texts(["a"], [SHELF, SHELF])

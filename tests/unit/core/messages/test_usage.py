@@ -21,5 +21,5 @@ def test_usage_is_unknown_by_default() -> None:
     ],
 )
 def test_hit_rate_is_known_only_with_reads(usage: Usage, prompt: int | None, rate: float | None) -> None:
-    assert usage.prompt == prompt
+    assert usage.prompt_tokens == prompt
     assert usage.hit_rate == rate

@@ -15,11 +15,11 @@ from lamella.core.log.turn import (
     SystemParts,
     Turn,
     TurnSettings,
-    message_id,
+    compute_message_id,
     question_id,
 )
 from lamella.core.messages import ToolCall, ToolOutput, ToolRound
-from lamella.core.prompt.advance import add_reply, add_rounds, advance, pending_prompt, with_settings
+from lamella.core.prompt.advance import add_reply, advance, pending_prompt, replace_rounds, with_turn_overrides
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
@@ -46,8 +46,8 @@ def texts(state: PromptState) -> list[str]:
 def test_asked_turn_is_pending_and_not_history(terms: TurnSettings) -> None:
     state = go(NEW, Turn(text="one"), terms=terms)
     assert state.waits_for_reply
-    assert pending_prompt(state).user.text == "one"
-    assert state.head == pending_prompt(state).user.id == question_id("chat", "", Turn(text="one"))
+    assert pending_prompt(state).question.text == "one"
+    assert state.head == pending_prompt(state).question.id == question_id("chat", "", Turn(text="one"))
     assert not state.history.turns
     assert (state.turn_count, state.history.message_count) == (0, 0)
 
@@ -57,7 +57,7 @@ def test_reply_adds_turn_to_history_with_derived_id(terms: TurnSettings) -> None
     asked = go(NEW, Turn(text="one"), terms=terms)
     state = add_reply(asked, "yes")
     assert not state.waits_for_reply
-    assert state.head == message_id("chat", parent=asked.head, role=MessageAuthor.REPLY, text="yes")
+    assert state.head == compute_message_id("chat", parent=asked.head, role=MessageAuthor.REPLY, text="yes")
     (turn,) = state.history.turns
     assert (turn.question.text, turn.reply.text, turn.turn_index) == ("one", "yes", 0)
     assert (state.turn_count, state.history.message_count) == (1, 2)
@@ -69,7 +69,7 @@ def test_turn_with_reply_equals_ask_then_reply(terms: TurnSettings) -> None:
     at_once = go(NEW, Turn(text="one", reply="yes", reply_id="r"), terms=terms)
     assert at_once == add_reply(go(NEW, Turn(text="one"), terms=terms), "yes", reply_id="r")
     rounds = go(NEW, Turn(text="one", rounds=(ROUND,), reply="yes"), terms=terms)
-    assert rounds == add_reply(add_rounds(go(NEW, Turn(text="one"), terms=terms), [ROUND]), "yes")
+    assert rounds == add_reply(replace_rounds(go(NEW, Turn(text="one"), terms=terms), [ROUND]), "yes")
 
 
 @BOTH
@@ -157,7 +157,7 @@ def test_receipts_apply_before_turn_and_are_named_as_cause() -> None:
 def test_settings_persist_until_changed() -> None:
     tools = (make_tool_definition("search", description="", parameters={}),)
     state = go(NEW, Turn(text="one", system=SystemParts(base="B."), tools=tools, model="m", reply="yes"))
-    assert with_settings(state, Turn(text="two")) is state
+    assert with_turn_overrides(state, Turn(text="two")) is state
     prompt = pending_prompt(go(state, Turn(text="two")))
     assert (prompt.system, prompt.tools, prompt.model) == (SystemParts(base="B."), tools, "m")
     prompt = pending_prompt(go(state, Turn(text="two", system=SystemParts(), tools=(), model="n")))
@@ -180,7 +180,7 @@ def test_sticky_image_is_resent_after_fold_until_detached(terms: TurnSettings) -
     for given, detach, sent in ((sticky, (), 1), (sticky, (PICTURE.id,), 0), (terms, (), 0)):
         state = go(NEW, Turn(text="one", attached=(PICTURE,), reply="yes"), terms=given)
         state = go(state, Turn(text="two", fold=True, detach=detach), terms=given)
-        assert pending_prompt(state).question.images == PICTURE.images[:sent]
+        assert pending_prompt(state).question_message.images == PICTURE.images[:sent]
         assert len(state.unlisted_attachments) == sent
         assert pending_prompt(state).conversation_id == "chat"
 
@@ -196,10 +196,10 @@ def test_history_rewrite_is_recorded_in_prompt() -> None:
 @BOTH
 def test_rounds_follow_question_and_extend_each_other(terms: TurnSettings) -> None:
     asked = go(NEW, Turn(text="one"), terms=terms)
-    once, twice = add_rounds(asked, [ROUND]), add_rounds(asked, [ROUND, ROUND])
+    once, twice = replace_rounds(asked, [ROUND]), replace_rounds(asked, [ROUND, ROUND])
     assert texts(once) == ["one", "Looking.", "found"]
     assert pending_prompt(twice).messages[:3] == pending_prompt(once).messages
-    assert add_rounds(once, [ROUND, ROUND]) == twice
+    assert replace_rounds(once, [ROUND, ROUND]) == twice
     segments = pending_prompt(once).segments(LayerId.L3)
     assert [(one.kind, one.place) for one in segments] == [("call", "message:1"), ("tool", "message:2")]
 
@@ -223,7 +223,7 @@ def test_library_layout_turns_round_into_call_lines() -> None:
     assert (first, now) == ("one", "two")
     assert said.startswith("Looking.\n<tool_call>search({}): done, recall what it gave by its id tool:search:")
     assert said.endswith("</tool_call>\nyes")
-    assert asked.history.message_count == asked.history.length == 2
+    assert asked.history.message_count == asked.history.shown_message_count == 2
     line = pending_prompt(asked).segments(LayerId.L4)[1]
     assert (line.kind, line.form, line.place) == ("tool", ArtifactForm.HANDLE, "message:1")
 

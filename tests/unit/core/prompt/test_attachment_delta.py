@@ -14,7 +14,7 @@ def told() -> Story:
 
 
 def asked(story: Story, turn: Turn) -> str:
-    return story.prompt(turn).question.text
+    return story.prompt(turn).question_message.text
 
 
 def test_attached_note_is_not_mentioned_again() -> None:

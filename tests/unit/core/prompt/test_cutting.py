@@ -5,7 +5,7 @@ from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note
 
 from lamella.core.artifacts.kinds import make_tool_result
 from lamella.core.log.turn import ArtifactForm, LayoutMode, LayoutPlan, SystemParts, Turn, TurnSettings
-from lamella.core.prompt.cutting import first_removed_turn, has_no_attachments, refold_from
+from lamella.core.prompt.cutting import first_turn_after_cut, fold_after_cut, has_no_attachments
 from lamella.core.prompt.layers.history import HistoryTurn
 from lamella.core.prompt.layers.library import MAX_HANDLE_LIST_TOKENS
 from lamella.core.prompt.layers.model import LayerId
@@ -111,7 +111,7 @@ def test_name_too_long_for_list_is_counted() -> None:
 
 def test_cut_is_between_turns() -> None:
     history = story_of().state.history
-    assert [first_removed_turn(history, keep, first_message=1) for keep in (0, 1, 2, 3, 99)] == [
+    assert [first_turn_after_cut(history, keep, first_message=1) for keep in (0, 1, 2, 3, 99)] == [
         (0, 1),
         (0, 1),
         (1, 3),
@@ -122,10 +122,10 @@ def test_cut_is_between_turns() -> None:
 
 def test_exchange_is_stripped_once_and_reused() -> None:
     story = story_of()
-    state = refold_from(story.state, AUTO, QUARTERS, layout_plan=LayoutPlan(keep_messages=1), attached=())
+    state = fold_after_cut(story.state, AUTO, QUARTERS, layout_plan=LayoutPlan(keep_messages=1), attached=())
     closed: Sequence[HistoryTurn] = state.history.turns
     assert all(map(has_no_attachments, closed))
-    again = refold_from(state, AUTO, QUARTERS, layout_plan=LayoutPlan(keep_messages=1), attached=())
+    again = fold_after_cut(state, AUTO, QUARTERS, layout_plan=LayoutPlan(keep_messages=1), attached=())
     assert all(one is other for one, other in zip(again.history.turns, closed, strict=True))
 
 

@@ -7,8 +7,8 @@ from lamella.core.artifacts.kinds import make_tool_definition
 from lamella.core.budget import TokenBudget
 from lamella.core.log.turn import SystemParts, TurnSettings
 from lamella.core.messages import Message, Role, ToolCall, ToolOutput, ToolRound, cache_boundaries_of
-from lamella.core.prompt.advance import add_rounds, pending_prompt
-from lamella.core.prompt.envelope import ENVELOPE_VERSION, hash_layers, hash_prefix, make_envelope, make_request
+from lamella.core.prompt.advance import pending_prompt, replace_rounds
+from lamella.core.prompt.envelope import ENVELOPE_VERSION, hash_layers, hash_system_message, make_envelope, make_request
 from lamella.core.prompt.invariants import iter_violations
 from lamella.core.prompt.layers.model import LAYER_ORDER, LayerId, hash_pieces
 from lamella.core.text.content import hash_text
@@ -40,7 +40,7 @@ def test_envelope_has_five_layers_and_violates_nothing(terms: TurnSettings) -> N
     assert all(envelope.segments(layer) == prompt.segments(layer) for layer in LayerId)
     assert envelope.messages is prompt.messages
     assert list(iter_violations(envelope, before=story.state.last_prompt)) == []
-    assert (envelope.conversation_id, envelope.message_id) == ("story", prompt.user.id)
+    assert (envelope.conversation_id, envelope.message_id) == ("story", prompt.question.id)
     assert envelope.version == ENVELOPE_VERSION == 1
     assert (envelope.epoch, envelope.layout, envelope.model) == (prompt.epoch, terms.layout, None)
 
@@ -59,7 +59,7 @@ def test_every_token_belongs_to_a_layer_to_tools_or_to_overhead(terms: TurnSetti
 def test_tool_rounds_are_in_turn_layer_and_counted() -> None:
     opened = story_of(IN_PLACE).open(NOW)
     plain = make_envelope(pending_prompt(opened), ROOM)
-    envelope = make_envelope(pending_prompt(add_rounds(opened, [ROUND])), ROOM)
+    envelope = make_envelope(pending_prompt(replace_rounds(opened, [ROUND])), ROOM)
     assert [segment.kind for segment in envelope.segments(LayerId.L3)] == ["call", "tool"]
     added = sum(message.tokens for message in envelope.messages[len(plain.messages) :])
     assert envelope.layer(LayerId.L3).tokens == added == envelope.total - plain.total
@@ -91,7 +91,7 @@ def test_request_counts_stable_messages() -> None:
         assert (request.model, request.max_output_tokens, request.conversation) == ("m", 9, "story")
         assert (request.expected_pause, request.previous_reply_id) == (1.5, "r")
         # The next request of the same turn has the question as it is, and its results after it.
-        called = make_envelope(pending_prompt(add_rounds(opened, [ROUND])), ROOM)
+        called = make_envelope(pending_prompt(replace_rounds(opened, [ROUND])), ROOM)
         seams = make_request(called, model="m", max_output_tokens=9).cache_boundaries
         assert seams == replace(cache_boundaries_of(called.messages), stable_messages=6)
 
@@ -119,8 +119,8 @@ def test_turn_warnings_precede_budget_warnings() -> None:
 def test_hashes_follow_from_the_text_alone() -> None:
     envelope = make_envelope(pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
     assert envelope.prefix_hash == hash_text(envelope.messages[0].text)
-    assert hash_prefix(envelope.messages[1:]) == hash_prefix(()) == hash_pieces(())
-    assert hash_prefix((Message(role=Role.SYSTEM, pieces=("a", "b")),)) == hash_text("ab")
+    assert hash_system_message(envelope.messages[1:]) == hash_system_message(()) == hash_pieces(())
+    assert hash_system_message((Message(role=Role.SYSTEM, pieces=("a", "b")),)) == hash_text("ab")
     lines = "".join(f"{layer.id} {layer.hash}\n" for layer in envelope.layers)
     assert envelope.hash == hash_layers(envelope.layers) == hash_text(lines)
 

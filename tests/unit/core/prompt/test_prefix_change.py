@@ -13,7 +13,7 @@ from lamella.core.log.turn import ArtifactForm, LayoutMode, SystemParts, Turn, T
 from lamella.core.prompt.advance import advance, pending_prompt
 from lamella.core.prompt.layers.history import SharedSequence
 from lamella.core.prompt.layers.library import place_in_library
-from lamella.core.prompt.prefix_change import detect_prefix_change, is_prefix_of, is_triggered
+from lamella.core.prompt.prefix_change import detect_prefix_change, is_change_explained, is_prefix_of
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
@@ -240,7 +240,7 @@ def two_prompts(layout: LayoutMode, *turns: Turn) -> list[Prompt]:
 
 def is_explained(before: Prompt, now: Prompt) -> tuple[str, bool]:
     movement = detect_prefix_change(before, now)
-    return movement.cause.value, is_triggered(before, now, movement)
+    return movement.cause.value, is_change_explained(before, now, movement)
 
 
 SYSTEM = SystemParts(base="Be brief.")

@@ -74,8 +74,8 @@ def test_library_lists_earlier_attachments_wherever_placed(terms: TurnSettings) 
 
 def test_typed_text_is_not_rendered_again() -> None:
     prompt = pending_prompt(story_of(IN_PLACE).open(NOW))
-    assert prompt.question is prompt.user.message
-    assert prompt.message_id == prompt.user.id
+    assert prompt.question_message is prompt.question.message
+    assert prompt.message_id == prompt.question.id
 
 
 def test_without_a_system_message_the_talk_begins_at_once() -> None:

@@ -14,7 +14,7 @@ from lamella.core.prompt.receipts import (
     apply_receipt,
     apply_step,
     fold_for_receipt,
-    recompute_positions,
+    recompute_tool_result_positions,
     remove_messages,
 )
 from lamella.core.values import replace
@@ -216,7 +216,7 @@ def test_result_of_removed_turn_is_not_placed() -> None:
 def test_recompute_positions_is_idempotent() -> None:
     told = worked()
     after = apply_receipt(told.state, receipt_of(), IN_PLACE, tokenizer=QUARTERS)
-    assert recompute_positions(after, IN_PLACE, QUARTERS) == after
+    assert recompute_tool_result_positions(after, IN_PLACE, QUARTERS) == after
 
 
 def test_empty_reply_leaves_no_line() -> None:

@@ -3,8 +3,8 @@
 from tests.unit.core.compaction.stories import FOLDING, IN_PLACE, QUARTERS, Story
 
 from lamella.core.log.turn import HistoryMode
-from lamella.core.prompt.layers.history import render_rules
-from lamella.core.prompt.rules import render_hidden_rules
+from lamella.core.prompt.layers.history import render_rules_block
+from lamella.core.prompt.rules import with_hidden_rules
 from lamella.core.values import replace
 
 WISH = "From now on always answer in French."
@@ -15,12 +15,12 @@ def test_rule_of_hidden_turn_precedes_shown_turns_and_is_counted() -> None:
     for text in (WISH, "two?", "three?"):
         story.say(text, "yes")
     prompt = story.prompt(FOLDING)
-    block = render_rules(((1, WISH),), omitted=0)
+    block = render_rules_block(((1, WISH),), omitted=0)
     assert block in prompt.messages[0].text
     assert prompt.history.rules is not None
     assert prompt.history.rules.tokens == QUARTERS.count(block)
     # What was placed already is the same object.
-    again = render_hidden_rules(replace(story.state, history=prompt.history), QUARTERS)
+    again = with_hidden_rules(replace(story.state, history=prompt.history), QUARTERS)
     assert again.history.rules is prompt.history.rules
 
 

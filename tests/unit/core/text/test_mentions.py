@@ -9,7 +9,7 @@ from lamella.core.text.mentions import (
     Mention,
     MentionForm,
     find_mentions,
-    iter_file_parts,
+    iter_file_part_readings,
     parse_mention,
 )
 
@@ -44,14 +44,14 @@ def test_name_by_itself_is_read_as_in_a_message() -> None:
 
 
 def test_name_may_end_in_lines_or_in_headings_below_each_other() -> None:
-    assert list(iter_file_parts("a.md:3-4")) == [FilePart("a.md", lines=(3, 4))]
-    assert list(iter_file_parts("a.md:3")) == [FilePart("a.md", lines=(3, 3))]
-    assert list(iter_file_parts("c#.md#One#Two")) == [
+    assert list(iter_file_part_readings("a.md:3-4")) == [FilePart("a.md", lines=(3, 4))]
+    assert list(iter_file_part_readings("a.md:3")) == [FilePart("a.md", lines=(3, 3))]
+    assert list(iter_file_part_readings("c#.md#One#Two")) == [
         FilePart("c#.md#One", heading="Two"),
         FilePart("c#.md", heading="One#Two"),
         FilePart("c", heading=".md#One#Two"),
     ]
-    assert list(iter_file_parts("a.md")) == list(iter_file_parts("#a")) == []
+    assert list(iter_file_part_readings("a.md")) == list(iter_file_part_readings("#a")) == []
 
 
 @given(st.text(alphabet='@[]"`#|:{}ab.\n ~/', max_size=200))

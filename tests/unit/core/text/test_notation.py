@@ -5,7 +5,7 @@ import pytest
 from lamella.core.text.notation import (
     canonical_values,
     collect_canonical_values,
-    iter_spelled_numbers,
+    iter_large_spelled_numbers,
     normalize_characters,
     normalize_digits_and_dashes,
 )
@@ -77,7 +77,8 @@ def test_date_includes_its_parts_and_amount_its_number() -> None:
 def test_number_words_are_parsed_from_thirteen_on() -> None:
     told = "five thousand files, nine people, twenty-one desks, dua puluh tiga orang, lima belas, one hundred and five"
     assert [
-        number for _, number in iter_spelled_numbers(f"{told}, tiga ratus lima puluh ribu, seribu, twelve, one of them")
+        number
+        for _, number in iter_large_spelled_numbers(f"{told}, tiga ratus lima puluh ribu, seribu, twelve, one of them")
     ] == [*("5000", "21", "23", "15", "105", "350000", "1000")]
 
 

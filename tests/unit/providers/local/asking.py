@@ -7,10 +7,10 @@ from typing import TypeVar
 
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.messages import Delta, Message, ModelReply, ModelRequest, Role, reply_from_deltas
-from lamella.providers.local import CacheForecast, EngineOptions, LocalProvider
+from lamella.providers.local import CacheForecast, LlamaServerOptions, LocalProvider
 
 T = TypeVar("T")
-SMALL = EngineOptions(saved_prompts_mib=0, window=256, batch_size=32)
+SMALL = LlamaServerOptions(saved_prompts_mib=0, window=256, batch_size=32)
 TERSE = Message(role=Role.SYSTEM, pieces=("You are terse.",))
 
 
@@ -24,7 +24,9 @@ class Asked:
     @property
     def reported(self) -> CacheForecast:
         usage = self.reply.usage
-        return CacheForecast(prompt_tokens=usage.prompt or 0, cached_tokens=-1 if usage.read is None else usage.read)
+        return CacheForecast(
+            prompt_tokens=usage.prompt_tokens or 0, cached_tokens=-1 if usage.read is None else usage.read
+        )
 
 
 def user(text: str) -> Message:

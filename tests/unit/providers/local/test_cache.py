@@ -3,26 +3,26 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.providers.local import CacheForecast, EngineCacheState, Tokens, common_prefix_length
+from lamella.providers.local import CacheForecast, LlamaCacheState, Tokens, common_prefix_length
 
 A: Tokens = tuple(range(100))
 B: Tokens = tuple(range(1_000, 1_100))
 prompts = st.lists(st.integers(0, 2), min_size=1, max_size=12).map(tuple)
 
 
-def _after(*prompts: Tokens, shelf: bool) -> EngineCacheState:
-    cache = EngineCacheState(saves_prompts=shelf)
+def _after(*prompts: Tokens, shelf: bool) -> LlamaCacheState:
+    cache = LlamaCacheState(saves_prompts=shelf)
     for prompt in prompts:
-        cache = cache.prepare_slot(prompt).after_answer(prompt, cached_tokens=len(prompt))
+        cache = cache.with_prepared_slot(prompt).after_answer(prompt, cached_tokens=len(prompt))
     return cache
 
 
 def test_new_engine_has_empty_cache() -> None:
-    assert EngineCacheState().forecast(A) == CacheForecast(prompt_tokens=100, cached_tokens=0)
+    assert LlamaCacheState().forecast(A) == CacheForecast(prompt_tokens=100, cached_tokens=0)
 
 
 def test_extended_prompt_is_cached_up_to_last_answer() -> None:
-    cache = EngineCacheState().after_answer((*A, 7, 8, 9), cached_tokens=102)
+    cache = LlamaCacheState().after_answer((*A, 7, 8, 9), cached_tokens=102)
     assert cache.forecast((*A, 7, 8, 9, 10)) == CacheForecast(prompt_tokens=104, cached_tokens=102)
 
 
@@ -31,13 +31,13 @@ def test_last_token_of_prompt_is_never_cached() -> None:
 
 
 def test_half_processed_prompt_is_cached_by_half() -> None:
-    assert EngineCacheState().after_answer(A, cached_tokens=50).forecast(A) == CacheForecast(
+    assert LlamaCacheState().after_answer(A, cached_tokens=50).forecast(A) == CacheForecast(
         prompt_tokens=100, cached_tokens=50
     )
 
 
 def test_partly_seen_answer_makes_forecast_lower_bound() -> None:
-    cache = EngineCacheState().after_answer(A, cached_tokens=120, is_exact=False)
+    cache = LlamaCacheState().after_answer(A, cached_tokens=120, is_exact=False)
     assert cache.forecast((*A, 1, 2)) == CacheForecast(prompt_tokens=102, cached_tokens=100, is_exact=False)
     assert cache.forecast((*A[:50], 1, 2)) == CacheForecast(prompt_tokens=52, cached_tokens=50, is_exact=True)
 

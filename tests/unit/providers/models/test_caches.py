@@ -5,9 +5,9 @@ from datetime import date
 import pytest
 
 from lamella.providers.facts.others import FACTS_DATE
-from lamella.providers.models import BuiltInProfiles
+from lamella.providers.models import BuiltInCacheProfiles
 
-PROFILES = BuiltInProfiles()
+PROFILES = BuiltInCacheProfiles()
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ PROFILES = BuiltInProfiles()
 def test_model_has_documented_cache_profile(
     model: str | None, minimum: int, granularity: int, lifetime: int | None, writes: str
 ) -> None:
-    profile = PROFILES.get_profile(model)
+    profile = PROFILES.get_cache_profile(model)
     assert (profile.minimum, profile.granularity, profile.lifetime) == (minimum, granularity, lifetime)
     assert profile.bills_writes is (writes == "billed")
 
@@ -41,4 +41,4 @@ def test_facts_have_a_date() -> None:
 
 
 def test_names_are_matched_whatever_their_case() -> None:
-    assert PROFILES.get_profile("Anthropic:Claude-Opus-5-5") == PROFILES.get_profile("claude-opus-5-5")
+    assert PROFILES.get_cache_profile("Anthropic:Claude-Opus-5-5") == PROFILES.get_cache_profile("claude-opus-5-5")

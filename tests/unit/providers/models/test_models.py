@@ -7,9 +7,9 @@ import pytest
 from lamella.profiles import LifetimeStart, ModelProfile, choose_lifetime, get_cache_profile
 from lamella.providers.facts.others import FACTS_DATE
 from lamella.providers.models import MODEL_PROFILES as FACTS
-from lamella.providers.models import BuiltInModels, BuiltInProfiles
+from lamella.providers.models import BuiltInCacheProfiles, BuiltInModelProfiles
 
-MODELS = BuiltInModels()
+MODELS = BuiltInModelProfiles()
 
 
 @pytest.mark.parametrize(
@@ -29,17 +29,19 @@ MODELS = BuiltInModels()
 def test_model_has_documented_facts(
     model: str, read: str | None, window: int | None, breakpoints: int, lookback: int | None
 ) -> None:
-    found = MODELS.get_model(model)
+    found = MODELS.get_model_profile(model)
     assert (found.read, found.window) == (None if read is None else Decimal(read), window)
     assert (found.breakpoints, found.lookback) == (breakpoints, lookback)
 
 
 def test_model_cache_equals_profile() -> None:
-    assert MODELS.get_model("claude-sonnet-5").cache == BuiltInProfiles().get_profile("claude-sonnet-5")
+    assert MODELS.get_model_profile("claude-sonnet-5").cache == BuiltInCacheProfiles().get_cache_profile(
+        "claude-sonnet-5"
+    )
 
 
 def test_claude_lifetime_starts_at_request_and_usage_excludes_cached() -> None:
-    claude, gpt = MODELS.get_model("claude-opus-5-5"), MODELS.get_model("gpt-6-sol")
+    claude, gpt = MODELS.get_model_profile("claude-opus-5-5"), MODELS.get_model_profile("gpt-6-sol")
     assert (claude.clock, gpt.clock) == (LifetimeStart.REQUEST_START, LifetimeStart.LAST_USE)
     assert claude.usage is not None
     assert gpt.usage is not None
@@ -48,7 +50,8 @@ def test_claude_lifetime_starts_at_request_and_usage_excludes_cached() -> None:
 
 def test_own_caches_are_offered_up_to_gemini_3_only() -> None:
     offered = {
-        name: MODELS.get_model(name).cached_content for name in ("gemini-2.5-pro", "gemini-3.8-flash", "gemini-4-argon")
+        name: MODELS.get_model_profile(name).cached_content
+        for name in ("gemini-2.5-pro", "gemini-3.8-flash", "gemini-4-argon")
     }
     assert offered == {"gemini-2.5-pro": True, "gemini-3.8-flash": True, "gemini-4-argon": False}
 
@@ -63,7 +66,7 @@ def test_all_facts_have_their_date() -> None:
 
 
 def test_lifetime_with_unknown_price_is_not_chosen() -> None:
-    lifetimes = MODELS.get_model("gpt-6-sol").lifetimes
+    lifetimes = MODELS.get_model_profile("gpt-6-sol").lifetimes
     chosen = choose_lifetime(None, lifetimes)
     assert chosen is not None
     assert chosen.name == "30m"
@@ -83,7 +86,7 @@ def test_lifetime_with_unknown_price_is_not_chosen() -> None:
     ],
 )
 def test_plans_use_documented_or_default_price_factors(model: str | None, read: float, write: float) -> None:
-    profile = MODELS.get_profile(model)
+    profile = MODELS.get_cache_profile(model)
     assert (profile.read, profile.write) == (read, write)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lamella.errors import LamellaError
-from lamella.providers.models import BuiltInModels
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.open_provider import (
     DEMO_MODEL,
     get_context_window,
@@ -19,7 +19,7 @@ from lamella.providers.open_provider import (
 @pytest.mark.parametrize("model", [DEMO_MODEL, "gguf:/models/small.gguf", "GGUF:small.gguf"])
 def test_local_models_are_recognized_with_engine_window(model: str) -> None:
     assert is_local_model(model)
-    assert get_context_window(model, BuiltInModels()) == 8_192
+    assert get_context_window(model, BuiltInModelProfiles()) == 8_192
 
 
 @pytest.mark.parametrize("model", ["localhost", "anthropic:claude-opus-5-5", "openai-compatible:http://h/v1#local"])
@@ -28,8 +28,8 @@ def test_other_models_are_not_local(model: str) -> None:
 
 
 def test_context_window_is_from_registry_or_unknown() -> None:
-    assert get_context_window("claude-opus-5-5", BuiltInModels()) == 1_000_000
-    assert get_context_window("house-1", BuiltInModels()) is None
+    assert get_context_window("claude-opus-5-5", BuiltInModelProfiles()) == 1_000_000
+    assert get_context_window("house-1", BuiltInModelProfiles()) is None
 
 
 def test_only_a_name_with_an_address_sends_the_general_key() -> None:
@@ -54,12 +54,15 @@ NAMED = {
 
 @pytest.mark.parametrize(("model", "place"), NAMED.items())
 def test_one_location_has_one_trust_key(model: str, place: str | None) -> None:
-    assert model_trust_key(model, BuiltInModels()) == place
+    assert model_trust_key(model, BuiltInModelProfiles()) == place
 
 
 def test_weights_file_trust_key_resolves_links(tmp_path: Path) -> None:
     (tmp_path / "link.gguf").symlink_to(tmp_path / "weights.gguf")
-    assert model_trust_key(f"GGUF:{tmp_path}/link.gguf", BuiltInModels()) == f"gguf:{tmp_path.resolve()}/weights.gguf"
+    assert (
+        model_trust_key(f"GGUF:{tmp_path}/link.gguf", BuiltInModelProfiles())
+        == f"gguf:{tmp_path.resolve()}/weights.gguf"
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,7 +70,7 @@ def test_weights_file_trust_key_resolves_links(tmp_path: Path) -> None:
 )
 def test_address_that_misleads_about_its_server_is_refused(host: str) -> None:
     with pytest.raises(LamellaError) as caught:
-        model_trust_key(f"openai-compatible:http://{host}/v1#m", BuiltInModels())
+        model_trust_key(f"openai-compatible:http://{host}/v1#m", BuiltInModelProfiles())
     assert caught.value.code == "bad_address"
     assert caught.value.message.isascii()
 

@@ -155,8 +155,8 @@ def test_compatible_server_gets_bare_model_name_and_key() -> None:
 
 def test_facts_of_server_model_are_found_by_its_own_name() -> None:
     own = parse_profiles('[[model]]\nmatch = "qwen3"\nas_of = 2026-11-16\nwindow = 40960\n', name="own.toml")
-    assert own.get_model(f"openai-compatible:{HTTP}#Qwen3:8b").window == 40_960
-    assert own.get_model(f"openai-compatible:{HTTP}#other").window is None
+    assert own.get_model_profile(f"openai-compatible:{HTTP}#Qwen3:8b").window == 40_960
+    assert own.get_model_profile(f"openai-compatible:{HTTP}#other").window is None
 
 
 def test_script_gives_replies_in_order(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ def test_total_including_cached_tokens_is_split() -> None:
 
 
 def test_plain_count_is_unchanged() -> None:
-    assert normalise_usage(plain=10, read=60, write=30, write_long=5).prompt == 105
+    assert normalise_usage(plain=10, read=60, write=30, write_long=5).prompt_tokens == 105
 
 
 def test_missing_usage_is_unknown_not_zero() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.retrieval.chunks import CHUNK_CHARS, Chunk, chunk_ids, split_into_chunks
+from lamella.retrieval.chunks import CHUNK_CHARS, Chunk, chunk_ids, split_into_chunks_and_tags
 from lamella.sources.markdown import iter_inline_tags, normalize_tag, parse_note
 
 NOTE = """Before any heading. #plan
@@ -28,7 +28,7 @@ End."""
 
 
 def test_each_heading_starts_chunk_with_its_ancestors() -> None:
-    chunks, tags = split_into_chunks(NOTE)
+    chunks, tags = split_into_chunks_and_tags(NOTE)
     assert [(chunk.headings, chunk.text.split("\n")[0]) for chunk in chunks] == [
         ((), "Before any heading. #plan"),
         (("Garden", "Beds"), "Sow beans. #garden/beans"),
@@ -40,33 +40,35 @@ def test_each_heading_starts_chunk_with_its_ancestors() -> None:
 
 
 def test_chunk_headings_and_tags_match_full_parser() -> None:
-    chunks, tags = split_into_chunks(NOTE)
+    chunks, tags = split_into_chunks_and_tags(NOTE)
     parsed = parse_note(NOTE)
     assert {heading for chunk in chunks for heading in chunk.headings} == {one.text for one in parsed.headings}
     assert {normalize_tag(tag) for tag in tags} == {normalize_tag(tag) for tag in parsed.tags}
 
 
 def test_note_without_anything_is_one_empty_chunk() -> None:
-    assert split_into_chunks("") == ([Chunk((), "")], [])
-    assert split_into_chunks("\n \n")[0] == [Chunk((), "")]
+    assert split_into_chunks_and_tags("") == ([Chunk((), "")], [])
+    assert split_into_chunks_and_tags("\n \n")[0] == [Chunk((), "")]
 
 
 def test_long_section_is_split_between_paragraphs() -> None:
     paragraphs = [f"{number} " + "word " * 60 for number in range(40)]
-    chunks, _ = split_into_chunks("# One\n" + "\n\n".join(paragraphs))
+    chunks, _ = split_into_chunks_and_tags("# One\n" + "\n\n".join(paragraphs))
     assert len(chunks) > 1
     assert all(len(chunk.text) <= CHUNK_CHARS and chunk.headings == ("One",) for chunk in chunks)
     assert " ".join(" ".join(chunk.text for chunk in chunks).split()) == " ".join(" ".join(paragraphs).split())
 
 
 def test_endless_line_is_split() -> None:
-    chunks, _ = split_into_chunks("x" * 1_000_000)
+    chunks, _ = split_into_chunks_and_tags("x" * 1_000_000)
     assert sum(len(chunk.text) for chunk in chunks) == 1_000_000
     assert max(len(chunk.text) for chunk in chunks) == CHUNK_CHARS
 
 
 def test_headings_beyond_ten_thousand_are_text() -> None:
-    chunks, _ = split_into_chunks("".join(f"{'#' * (number % 6 + 1)} h{number}\n" for number in range(100_000)))
+    chunks, _ = split_into_chunks_and_tags(
+        "".join(f"{'#' * (number % 6 + 1)} h{number}\n" for number in range(100_000))
+    )
     assert max(len(chunk.headings) for chunk in chunks) == 6
     assert {chunk.headings[-1] for chunk in chunks} >= {"h9995", "h9999"}
     assert len(chunks) < 11_000
@@ -74,7 +76,7 @@ def test_headings_beyond_ten_thousand_are_text() -> None:
 
 
 def test_long_heading_is_not_repeated_below() -> None:
-    chunks, _ = split_into_chunks(f"# {'long ' * 1_000}end\n" + "## Short\nText.\n" * 50)
+    chunks, _ = split_into_chunks_and_tags(f"# {'long ' * 1_000}end\n" + "## Short\nText.\n" * 50)
     assert max(len(heading) for chunk in chunks for heading in chunk.headings) <= 300
     assert sum(chunk.text.count("long") for chunk in chunks) == 1_000
     assert [chunk.headings[-1] for chunk in chunks[-50:]] == ["Short"] * 50
@@ -93,28 +95,28 @@ def test_long_heading_is_not_repeated_below() -> None:
     ],
 )
 def test_hash_signs_close_a_heading_behind_a_blank(line: str, heading: str) -> None:
-    assert split_into_chunks(f"{line}\ntext")[0] == [Chunk((heading,), "text")]
+    assert split_into_chunks_and_tags(f"{line}\ntext")[0] == [Chunk((heading,), "text")]
 
 
 def test_blanks_within_a_heading_take_no_longer_than_their_number() -> None:
-    chunks, _ = split_into_chunks(f"# a{' ' * 500_000}x#")
+    chunks, _ = split_into_chunks_and_tags(f"# a{' ' * 500_000}x#")
     assert {chunk.headings for chunk in chunks} == {("a",)}
     assert chunks[-1].text == "x#"
 
 
 def test_each_tag_of_a_line_is_found_once() -> None:
     words = [f"t{number}" for number in range(300)]
-    assert split_into_chunks("".join(f" #{word}" for word in words))[1] == words
+    assert split_into_chunks_and_tags("".join(f" #{word}" for word in words))[1] == words
 
 
 def test_tag_follows_any_whitespace() -> None:
     for blank in (" ", "\t", "\u3000", "\xa0"):
         text = f"a{blank}#tag"
-        assert split_into_chunks(text)[1] == [tag for tag, _ in iter_inline_tags(text, 0)] == ["tag"]
+        assert split_into_chunks_and_tags(text)[1] == [tag for tag, _ in iter_inline_tags(text, 0)] == ["tag"]
 
 
 def test_unclosed_fence_hides_later_headings() -> None:
-    chunks, _ = split_into_chunks("# One\n~~~\n# Two\n``` \n# Three")
+    chunks, _ = split_into_chunks_and_tags("# One\n~~~\n# Two\n``` \n# Three")
     assert [chunk.headings for chunk in chunks] == [("One",)]
 
 
@@ -125,6 +127,6 @@ def test_chunk_id_is_path_headings_and_number() -> None:
 
 
 def test_chunk_keeps_id_when_others_change() -> None:
-    before = chunk_ids("n.md", split_into_chunks("# A\none\n# B\ntwo")[0])
-    after = chunk_ids("n.md", split_into_chunks("intro\n# A\none and more\n# C\n# B\ntwo")[0])
+    before = chunk_ids("n.md", split_into_chunks_and_tags("# A\none\n# B\ntwo")[0])
+    after = chunk_ids("n.md", split_into_chunks_and_tags("intro\n# A\none and more\n# C\n# B\ntwo")[0])
     assert set(before) <= set(after)

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.unit.retrieval.vaults import find, indexed, paths, write
 
 from lamella.retrieval.index import VaultIndex
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 
 NOTES = {f"{number:03}.md": f"# Note {number}\n\nSome pump, some beans, number{number}.\n" * 20 for number in range(60)}
 
@@ -33,7 +33,7 @@ def test_damaged_index_is_rebuilt_with_reason(tmp_path: Path) -> None:
     with indexed(root, file):
         pass
     spoil(file)
-    index = VaultIndex(file, vault=root, open_readers=open_sources(root))
+    index = VaultIndex(file, vault=root, open_readers=make_source_opener(root))
     try:
         report = index.refresh()
         assert report.rebuild_reason is not None

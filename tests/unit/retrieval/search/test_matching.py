@@ -40,9 +40,9 @@ def test_unscored_chunks_would_not_rank_first(index: VaultIndex, question: str) 
     query_words = matcher.prepare_query(question, [])
     assert query_words is not None
     assert query_words.best_expression
-    scores = dict(matcher.score_all(query_words, None))
-    found = matcher.find_chunks(query_words, within=None, notes=2)
-    assert sorted(scores[one.chunk] for one in found)[:2] == pytest.approx(sorted(scores.values())[:2])
+    scores = dict(matcher.list_bm25_scores(query_words, None))
+    found = matcher.find_chunks(query_words, within=None, min_notes=2)
+    assert sorted(scores[one.chunk_id] for one in found)[:2] == pytest.approx(sorted(scores.values())[:2])
 
 
 @pytest.mark.parametrize("question", ["tide and cliff", "sand stone"])
@@ -50,8 +50,8 @@ def test_large_limit_finds_all_notes_with_a_word(index: VaultIndex, question: st
     matcher = ChunkMatcher(index._file)
     query_words = matcher.prepare_query(question, [])
     assert query_words is not None
-    found = matcher.find_chunks(query_words, within=None, notes=NOTES)
-    assert len({one.chunk >> CHUNK_BITS for one in found}) >= NOTES
+    found = matcher.find_chunks(query_words, within=None, min_notes=NOTES)
+    assert len({one.chunk_id >> CHUNK_BITS for one in found}) >= NOTES
 
 
 def test_few_chunks_are_all_scored(index: VaultIndex) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.unit.hypothesis_profile import steady
 
 from lamella.core.log.turn import StoredCitation
-from lamella.runners.citations import CitationEditor, source_link
+from lamella.runners.citations import CitationEditor, format_source_wikilink
 
 OFFERED = tuple(StoredCitation(id=f"{name}.md#passage:Plan", place="Plan") for name in "abcd")
 LIST = "\n\n[^1]: [[{}.md#Plan]]"
@@ -116,7 +116,7 @@ def test_two_numbers_of_one_source_are_one() -> None:
     ],
 )
 def test_citation_link_cannot_be_broken_by_name(source: StoredCitation, link: str) -> None:
-    assert source_link(source) == link
+    assert format_source_wikilink(source) == link
 
 
 pieces = st.sampled_from(

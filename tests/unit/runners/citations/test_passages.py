@@ -8,7 +8,7 @@ from lamella.core.log.turn import StoredCitation
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 from lamella.ports import NoteHit
-from lamella.runners.citations import attach_passages, fit_passages, whole_file_ids
+from lamella.runners.citations import attach_passages, select_passages_within, whole_file_ids
 from lamella.wiring.adapters import open_prompt_builder
 from lamella.wiring.services import read_services
 
@@ -18,7 +18,15 @@ PLAN = "# Plan\n\n## Beds\n\nBeans in the north.\n\n## Costs\n\nSeeds: 12.\n"
 def hit(path: str, heading: str, text: str, number: int = 0) -> NoteHit:
     name = "#".join((path, *heading.split(" > "))) if heading else path
     return NoteHit(
-        id=name, path=path, title=path, heading=heading, text=text, excerpt=text, score=1.0, why="", number=number
+        id=name,
+        path=path,
+        title=path,
+        heading=heading,
+        text=text,
+        excerpt=text,
+        score=1.0,
+        why="",
+        passage_index=number,
     )
 
 
@@ -39,7 +47,9 @@ def attach(
     *hits: NoteHit, state: PromptState = EMPTY, asked: TurnRequest | None = None, whole: frozenset[str] = frozenset()
 ) -> TurnRequest:
     given = asked or TurnRequest(text="Well?")
-    return attach_passages(given, fit_passages(hits, 10_000), question="Well?", state=state, whole_file_ids=whole)
+    return attach_passages(
+        given, select_passages_within(hits, 10_000), question="Well?", state=state, whole_file_ids=whole
+    )
 
 
 def artifacts(asked: TurnRequest) -> list[Artifact]:
@@ -112,9 +122,9 @@ def test_empty_retrieval_is_reported_to_model() -> None:
 
 def test_passages_fit_limit_and_best_is_always_sent() -> None:
     long = replace(BEES, text="x" * 600)
-    assert fit_passages([long, COSTS, BEDS], 620) == [(1, long), (2, COSTS)]
-    assert fit_passages([long, COSTS], 10) == [(1, long)]
-    assert fit_passages([], 10) == []
+    assert select_passages_within([long, COSTS, BEDS], 620) == [(1, long), (2, COSTS)]
+    assert select_passages_within([long, COSTS], 10) == [(1, long)]
+    assert select_passages_within([], 10) == []
 
 
 def test_note_name_stays_on_its_line() -> None:

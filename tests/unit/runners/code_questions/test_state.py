@@ -7,7 +7,7 @@ from lamella.attach import Instruction
 from lamella.errors import InvalidOperationError
 from lamella.runners.code_questions import (
     CodeTask,
-    TaskState,
+    InstructionsInPrompt,
     build_task_turn,
     get_task_state,
     parse_state,
@@ -54,8 +54,8 @@ def test_block_of_same_name_with_other_text_is_not_the_block() -> None:
 
 def test_state_that_was_given_is_read_back() -> None:
     state = state_from_tasks({CodeTask.FIX, CodeTask.EXPLAIN, CodeTask.REGULAR})
-    assert parse_state(state.to_dict()) == state == TaskState(("regular", "explain", "fix"))
-    assert parse_state(None) == parse_state({}) == TaskState()
+    assert parse_state(state.to_dict()) == state == InstructionsInPrompt(("regular", "explain", "fix"))
+    assert parse_state(None) == parse_state({}) == InstructionsInPrompt()
 
 
 def test_misspelt_field_is_read_and_never_written() -> None:

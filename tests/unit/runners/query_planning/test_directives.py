@@ -4,7 +4,7 @@ import pytest
 
 from lamella.core.artifacts.kinds import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.core.text.mentions import DIRECTIVES
+from lamella.core.text.mentions import TOOL_MENTIONS
 from lamella.runners.query_planning import TOOL_BY_DIRECTIVE, forced_calls, parse_directives, requests_writing
 
 
@@ -35,7 +35,7 @@ def test_directive_is_separate_word_outside_code(typed: str, found: tuple[str, .
 
 
 def test_every_directive_is_known_to_mentions() -> None:
-    assert {*TOOL_BY_DIRECTIVE, "composer"} == DIRECTIVES
+    assert {*TOOL_BY_DIRECTIVE, "composer"} == TOOL_MENTIONS
 
 
 @pytest.mark.parametrize(

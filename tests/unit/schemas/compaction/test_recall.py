@@ -6,7 +6,7 @@ from tests.contracts.tables import names
 
 from lamella.core.search.index import Passage
 from lamella.core.search.recall import RecalledMessage, RecallHit
-from lamella.ports import ConversationSummary
+from lamella.ports import ConversationListItem
 from lamella.schemas.compaction import recall_everywhere_to_json, recall_to_json
 
 PASSAGE = Passage(id="garden.md", place="turn 1", role="note", title="garden.md", text="Beans along the fence.")
@@ -49,7 +49,9 @@ def test_recall_json_has_documented_fields_best_first() -> None:
     }
     (first, _) = body["hits"]
     assert [*first] == names(doc("reference/json-output.md"), under="RecallHitJson")
-    listed = ConversationSummary(conversation="k1", name="garden", title="Beans", created="", updated="", version=2)
+    listed = ConversationListItem(
+        conversation="k1", name="garden", title="Beans", created="", updated="", event_count=2
+    )
     everywhere = as_json(recall_everywhere_to_json("beans", [(listed, one) for one in found]))
     assert everywhere["query"] == "beans"
     (one, _) = everywhere["hits"]

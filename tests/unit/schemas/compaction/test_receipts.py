@@ -8,7 +8,7 @@ from tests.contracts.tables import names
 
 from lamella import CompactionReceipt
 from lamella.conversation.compaction import CompactionProposal
-from lamella.core.ledger.entry import CostEstimate
+from lamella.core.ledger.entry import CompactionCostEstimate
 from lamella.core.log.receipts import CompactionCertificate, CompactionStep, CompactionStepName, SkippedStep
 from lamella.core.prompt.envelope import PromptTokenCounts
 from lamella.core.values import replace
@@ -51,7 +51,7 @@ def test_receipt_json_has_documented_fields() -> None:
 
 
 def test_plan_json_has_receipt_totals_and_estimate() -> None:
-    outlook = CostEstimate(changed_tokens=120, cost_now=Decimal("0.00120"), saved_per_turn=None)
+    outlook = CompactionCostEstimate(changed_tokens=120, cost_now=Decimal("0.00120"), saved_per_turn=None)
     plan = CompactionProposal(
         receipt=RECEIPT,
         target_tokens=500,

@@ -15,7 +15,7 @@ SEEN = (
 
 def test_mismatch_lines_form_valid_facts_file() -> None:
     doubt = ProfileMismatch(model="anthropic:claude-sonnet-4-5", as_of="2026-11-17", contradictions=SEEN)
-    own = parse_profiles("\n".join(render_model_facts(doubt)), name="own.toml").get_profile(doubt.model)
+    own = parse_profiles("\n".join(render_model_facts(doubt)), name="own.toml").get_cache_profile(doubt.model)
     assert (own.minimum, own.lifetime) == (690, 900)
     (body,) = as_json(ledger_to_json("garden", [], [doubt]))["doubts"]
     assert body["facts"] == {"minimum": 690, "lifetime": 900}
@@ -31,5 +31,5 @@ def test_missing_cache_is_written_in_toml_with_bare_model_name() -> None:
     )
     lines = render_model_facts(doubt)
     assert lines[1:] == ['match = "qwen3:8b"', "as_of = 2026-11-17", "implicit = false", "breakpoints = 0"]
-    own = parse_profiles("\n".join(lines), name="own.toml").get_profile("qwen3:8b-instruct#qwen3:8b")
+    own = parse_profiles("\n".join(lines), name="own.toml").get_cache_profile("qwen3:8b-instruct#qwen3:8b")
     assert (own.read, own.write) == (1.0, 1.0)

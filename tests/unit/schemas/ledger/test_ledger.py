@@ -15,9 +15,9 @@ from lamella.core.log.call import (
     ModelCall,
     PrefixChange,
     PrefixChangeCause,
-    TurnCost,
+    TurnInputCost,
 )
-from lamella.core.log.events.message import MessageEvent
+from lamella.core.log.events.message import QuestionEvent
 from lamella.core.log.turn import ReplyEvent
 from lamella.core.log.turn_records import MessageNode, TurnRecord
 from lamella.core.messages import CacheDiagnosis, Usage
@@ -28,7 +28,7 @@ from lamella.schemas.ledger import (
     answering_calls,
     build_ledger_rows,
     call_to_json,
-    count_cache_writes,
+    count_cache_write_tokens,
     ledger_to_json,
     total_ledger_rows,
     unexplained_turns,
@@ -37,7 +37,7 @@ from lamella.schemas.prompts import fingerprint_to_json
 
 
 def call(
-    usage: Usage | None = None, *, outcome: CacheOutcome = CacheOutcome.HIT, cost: TurnCost | None = None
+    usage: Usage | None = None, *, outcome: CacheOutcome = CacheOutcome.HIT, cost: TurnInputCost | None = None
 ) -> ModelCall:
     movement = PrefixChange(cause=PrefixChangeCause.ARTIFACT_ADDED, segment="garden.md")
     return ModelCall(
@@ -57,7 +57,7 @@ def call(
 
 
 def told(reply: str | None) -> TurnRecord:
-    question = MessageNode(event=MessageEvent(id="q1", parent="", text="What grows here?"), at="2026-03-01T12:00:00Z")
+    question = MessageNode(event=QuestionEvent(id="q1", parent="", text="What grows here?"), at="2026-03-01T12:00:00Z")
     answer = None if reply is None else MessageNode(event=ReplyEvent(id="a1", parent="q1", text=reply))
     return TurnRecord(message=question, reply=answer)
 
@@ -95,7 +95,7 @@ def test_turns_without_their_calls_make_no_rows() -> None:
 
 
 def test_totals_include_known_values() -> None:
-    cost = TurnCost(amount=Decimal("0.5"), naive=Decimal("0.8"), limit=Decimal("0.3"))
+    cost = TurnInputCost(amount=Decimal("0.5"), naive=Decimal("0.8"), limit=Decimal("0.3"))
     reported = call(Usage(plain=10, read=30, write=5, write_long=5, output=7), cost=cost)
     sums = total_ledger_rows([row(reported, call(Usage(output=1))), row(number=2), row(reported, number=3)])
     assert (sums.calls, sums.predicted_tokens, sums.retries, sums.unpriced_calls) == (3, 15, 3, 1)
@@ -108,7 +108,7 @@ def test_totals_include_known_values() -> None:
 
 
 def test_auxiliary_calls_are_in_totals_and_counted_separately() -> None:
-    cost = TurnCost(amount=Decimal("0.5"), naive=Decimal("0.8"), limit=Decimal("0.3"))
+    cost = TurnInputCost(amount=Decimal("0.5"), naive=Decimal("0.8"), limit=Decimal("0.3"))
     paid = call(Usage(plain=10, read=30, output=7), cost=cost)
     aside = replace(paid, purpose="summary", cost=None)
     sums = total_ledger_rows([row(aside, paid)])
@@ -141,7 +141,7 @@ def test_unknown_totals_are_none() -> None:
     [(Usage(), None), (Usage(write=3), 3), (Usage(write_long=4), 4), (Usage(write=3, write_long=4), 7)],
 )
 def test_cache_writes_of_all_lifetimes_are_summed(usage: Usage, tokens: int | None) -> None:
-    assert count_cache_writes(call(usage)) == tokens
+    assert count_cache_write_tokens(call(usage)) == tokens
 
 
 def test_unexplained_turns_are_listed_by_number() -> None:
@@ -150,7 +150,7 @@ def test_unexplained_turns_are_listed_by_number() -> None:
 
 
 def test_call_json_has_every_field() -> None:
-    cost = TurnCost(amount=Decimal("0.50"), naive=Decimal("0.8"), limit=Decimal("0.3"))
+    cost = TurnInputCost(amount=Decimal("0.50"), naive=Decimal("0.8"), limit=Decimal("0.3"))
     assert as_json(call_to_json(call(Usage(plain=10, read=30, output=7), cost=cost))) == {
         "purpose": "answer",
         "model": "anthropic:claude-opus-5-5",

@@ -30,7 +30,7 @@ def talk(turns: int, *, model: str | None = None) -> list[Turn]:
 def test_turns_pass_through_while_counted() -> None:
     turns = talk(3, model=PRICED)
     totals = ReplayTotals()
-    passing = totals.count_turns(turns)
+    passing = totals.add_each_turn(turns)
     assert next(passing) is turns[0]
     assert (totals.turns, totals.prefix_breaks) == (1, 0)
     assert list(passing) == turns[1:]
@@ -42,7 +42,7 @@ def test_turns_pass_through_while_counted() -> None:
 
 def test_sums_have_the_documented_fields() -> None:
     totals = ReplayTotals()
-    assert len(list(totals.count_turns(talk(2, model=PRICED)))) == 2
+    assert len(list(totals.add_each_turn(talk(2, model=PRICED)))) == 2
     body = as_json(replay_totals_to_json(totals))
     assert sorted(body) == sorted(names(doc("reference/json-output.md"), under="ReplayTotalsJson"))
     assert body["tokens"] == totals.tokens
@@ -51,7 +51,7 @@ def test_sums_have_the_documented_fields() -> None:
 
 def test_one_turn_without_a_price_leaves_the_whole_without_money() -> None:
     totals = ReplayTotals(cost=Decimal(1), naive_cost=Decimal(2), perfect_cache_cost=Decimal(1))
-    assert len(list(totals.count_turns(talk(1)))) == 1
+    assert len(list(totals.add_each_turn(talk(1)))) == 1
     body = as_json(replay_totals_to_json(totals))
     assert (body["cost"], body["naive_cost"], body["limit_cost"]) == (None, None, None)
 

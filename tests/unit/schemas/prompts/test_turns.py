@@ -9,7 +9,7 @@ from tests.contracts.tables import names
 
 from lamella import Conversation, Note, Turn
 from lamella.schemas.ledger import replay_header_to_json
-from lamella.schemas.prompts import reported_cache_by_layer, turn_to_json
+from lamella.schemas.prompts import estimate_cached_tokens_by_layer, turn_prompt_to_json
 from lamella.tokenizers.counter import OfflineTokenCounter
 
 NOTE = Note(path="garden.md", text="# Garden\nBeans along the fence.\n")
@@ -26,7 +26,7 @@ def turn() -> Turn:
 
 @pytest.mark.layout("library")
 def test_turn_has_the_documented_fields_in_their_order(turn: Turn) -> None:
-    body = as_json(turn_to_json(turn))
+    body = as_json(turn_prompt_to_json(turn))
     page = doc("reference/json-output.md")
     # Only a turn that was planned by price has its plan, and only a stored one a check of its request.
     absent = {"placement", "check"}
@@ -41,7 +41,7 @@ def test_planned_turn_json_has_its_plan() -> None:
     chat = Conversation(layout="auto", model="anthropic:claude-sonnet-5")
     chat.ask("one", attach=[Note(path="a.md", text="A")])
     chat.reply("yes")
-    body = as_json(turn_to_json(chat.ask("two")))
+    body = as_json(turn_prompt_to_json(chat.ask("two")))
     plan = body["placement"]
     documented = names(doc("reference/json-output.md"), under="TurnPromptJson")
     assert list(body) == [name for name in documented if name != "check"]
@@ -50,7 +50,7 @@ def test_planned_turn_json_has_its_plan() -> None:
 
 
 def test_turn_json_has_messages_tokens_and_cost(turn: Turn) -> None:
-    body = as_json(turn_to_json(turn))
+    body = as_json(turn_prompt_to_json(turn))
     assert body["turn"] == 1
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert body["tokens"]["total"] == turn.tokens.total
@@ -66,7 +66,7 @@ def test_turn_json_has_messages_tokens_and_cost(turn: Turn) -> None:
 
 
 def test_turn_without_a_price_has_no_cost() -> None:
-    assert turn_to_json(Conversation().ask("Hello")).cost is None
+    assert turn_prompt_to_json(Conversation().ask("Hello")).cost is None
 
 
 @pytest.mark.layout("library")
@@ -76,18 +76,20 @@ def test_replay_header_has_layout_if_there_is_a_turn(turn: Turn) -> None:
 
 
 def test_reported_cache_is_distributed_over_layers(turn: Turn) -> None:
-    whole = reported_cache_by_layer(turn, MEASURE, read=70, prompt=70)
+    whole = estimate_cached_tokens_by_layer(turn, MEASURE, read=70, prompt=70)
     assert list(whole) == ["L1_SYSTEM", "L2_PREVIOUS", "L3_TURN", "L4_STRIP", "L5_USER"]
     assert [whole[layer.id] for layer in turn.envelope.layers] == [layer.tokens for layer in turn.envelope.layers]
-    some = reported_cache_by_layer(turn, MEASURE, read=turn.envelope.layers[0].tokens, prompt=turn.tokens.total)
+    some = estimate_cached_tokens_by_layer(turn, MEASURE, read=turn.envelope.layers[0].tokens, prompt=turn.tokens.total)
     assert some["L1_SYSTEM"] == turn.envelope.layers[0].tokens
     assert some["L5_USER"] == 0
     assert (
-        reported_cache_by_layer(turn, MEASURE, read=2 * turn.envelope.layers[0].tokens, prompt=2 * turn.tokens.total)
+        estimate_cached_tokens_by_layer(
+            turn, MEASURE, read=2 * turn.envelope.layers[0].tokens, prompt=2 * turn.tokens.total
+        )
         == some
     )
 
 
 @pytest.mark.parametrize(("read", "prompt"), [(None, 70), (70, None), (0, 70), (0, 0)])
 def test_unreported_cache_covers_no_layer(turn: Turn, read: int | None, prompt: int | None) -> None:
-    assert set(reported_cache_by_layer(turn, MEASURE, read=read, prompt=prompt).values()) == {0}
+    assert set(estimate_cached_tokens_by_layer(turn, MEASURE, read=read, prompt=prompt).values()) == {0}

@@ -17,7 +17,7 @@ def frame(name: str, body: str = BODY) -> str:
 
 
 def lay_out(texts: list[str], *, unchanged: int = 0) -> list[str]:
-    plan = plan_references(texts, unchanged=unchanged)
+    plan = plan_references(texts, unchanged_count=unchanged)
     return [apply_references(text, references) for text, references in zip(texts, plan, strict=True)]
 
 

@@ -20,26 +20,26 @@ def test_rate_limit_refills_over_time() -> None:
     clock = HandClock()
     limits = RateLimits(6, now=clock)
     for _ in range(6):
-        limits.check_rate("ana")
+        limits.count_request("ana")
     with pytest.raises(TooManyRequestsError, match="More than 6") as told:
-        limits.check_rate("ana")
+        limits.count_request("ana")
     assert told.value.wait == pytest.approx(10)
-    limits.check_rate("ben")
+    limits.count_request("ben")
     clock.at = 10.5
-    limits.check_rate("ana")
+    limits.count_request("ana")
     with pytest.raises(TooManyRequestsError):
-        limits.check_rate("ana")
+        limits.count_request("ana")
     clock.at = 10_000
     for _ in range(6):
-        limits.check_rate("ana")
+        limits.count_request("ana")
     with pytest.raises(TooManyRequestsError):
-        limits.check_rate("ana")
+        limits.count_request("ana")
 
 
 def test_many_callers_use_bounded_memory() -> None:
     limits = RateLimits(1, now=HandClock())
     for number in range(30_000):
-        limits.check_rate(f"caller {number}")
+        limits.count_request(f"caller {number}")
     with pytest.raises(TooManyRequestsError):
-        limits.check_rate("caller 29999")
-    limits.check_rate("caller 0")
+        limits.count_request("caller 29999")
+    limits.count_request("caller 0")

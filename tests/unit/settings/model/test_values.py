@@ -9,7 +9,7 @@ from lamella.settings.model import (
     TURN_SETTING_CHOICES,
     Settings,
     closest_match,
-    describe_setting_type,
+    describe_accepted_values,
     validate_settings,
 )
 from lamella.settings.rules import build_turn_settings
@@ -17,17 +17,17 @@ from lamella.settings.rules import build_turn_settings
 
 def test_every_setting_describes_its_type() -> None:
     for name in SETTING_NAMES:
-        assert describe_setting_type(name).startswith(f"{name} takes ")
+        assert describe_accepted_values(name).startswith(f"{name} takes ")
     assert {name for name in SETTING_NAMES if name in TURN_SETTING_CHOICES} == {*TURN_SETTING_CHOICES}
-    assert describe_setting_type("secrets") == "secrets takes one of: warn, refuse, off."
-    assert describe_setting_type("index_folder") == "index_folder takes the path of a folder."
+    assert describe_accepted_values("secrets") == "secrets takes one of: warn, refuse, off."
+    assert describe_accepted_values("index_folder") == "index_folder takes the path of a folder."
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Settings)])
 def test_wrong_type_hint_describes_setting(name: str) -> None:
     with pytest.raises(SettingError) as refused:
         validate_settings({name: ["x"]})
-    assert describe_setting_type(name) in refused.value.hint
+    assert describe_accepted_values(name) in refused.value.hint
 
 
 @pytest.mark.parametrize(

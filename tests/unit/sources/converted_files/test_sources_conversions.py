@@ -19,19 +19,19 @@ from lamella.errors import (
     SourceUnreadableError,
 )
 from lamella.sources.conversion_process import Converter
-from lamella.sources.converted_files import CacheFolder, ConversionCache, DocumentConverter, get_file_format
+from lamella.sources.converted_files import CachedSourceReader, CacheFolder, ConversionCache, get_file_format
 from lamella.sources.converters import ConversionLimits, ConvertedText, FileFormat
 from lamella.sources.web import Fetcher, FetchLimits, parse_allowlist
 
 STORY = "<h1>Tides</h1>" + "<p>The harbour was closed for nine days, and no ship came in at all.</p>" * 3
-Open = Callable[..., DocumentConverter]
+Open = Callable[..., CachedSourceReader]
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Open:
-    def open_it(*, languages: Sequence[str] = ("en",)) -> DocumentConverter:
+    def open_it(*, languages: Sequence[str] = ("en",)) -> CachedSourceReader:
         limits = FetchLimits(max_bytes=1_000_000, max_seconds=5, idle_timeout=2)
-        return DocumentConverter(
+        return CachedSourceReader(
             cache=ConversionCache(
                 CacheFolder(tmp_path / "cache", max_bytes=10_000_000), now=partial(datetime.now, UTC)
             ),
@@ -130,7 +130,7 @@ def test_missing_fetcher_names_its_extra(opened: Open) -> None:
         raise ModuleNotFoundError("No module named 'httpcore2'", name="httpcore2")
 
     whole = opened()
-    bare = DocumentConverter(cache=whole.cache, converter=whole.converter, open_fetcher=missing)
+    bare = CachedSourceReader(cache=whole.cache, converter=whole.converter, open_fetcher=missing)
     with pytest.raises(ExtraNotInstalledError, match="httpcore2") as caught:
         bare.read_page(ArtifactKind.URL, "https://e.org")
     assert '".[web]"' in caught.value.hint
@@ -151,7 +151,7 @@ FILES = {
 }
 
 
-def read_text(conversions: DocumentConverter, place: Path) -> str:
+def read_text(conversions: CachedSourceReader, place: Path) -> str:
     return conversions.read_document(place, name=place.name, read_bytes=place.read_bytes).text or ""
 
 
@@ -171,7 +171,7 @@ def test_file_that_looks_the_same_is_not_even_read_through(opened: Open, tmp_pat
     place = tmp_path / "a.pdf"
     place.write_bytes(make_pdf(["Words."]))
     conversions = opened()
-    later = DocumentConverter(
+    later = CachedSourceReader(
         # Long enough after that nobody can have written it again in the same moment.
         cache=ConversionCache(conversions.cache.folder, now=lambda: datetime(2100, 1, 1, tzinfo=UTC)),
         converter=conversions.converter,

@@ -3,7 +3,7 @@
 import pytest
 from tests.documents import make_docx, make_xlsx, make_zip, paragraph
 
-from lamella.sources.converters import ConversionError, ConversionLimits, convert_document
+from lamella.sources.converters import ConversionError, ConversionLimits, convert_docx
 
 LIMITS = ConversionLimits()
 
@@ -14,7 +14,7 @@ def test_headings_paragraphs_and_tables_become_markdown() -> None:
         f"<w:tr>{''.join(cell.format(paragraph(text)) for text in row)}</w:tr>" for row in (("a", "b"), ("1", "2"))
     )
     body = f"{paragraph('Plan', style='Heading1')}{paragraph('We build.')}<w:tbl>{rows}</w:tbl>"
-    found = convert_document(make_docx(body), LIMITS)
+    found = convert_docx(make_docx(body), LIMITS)
     assert found.text.startswith("# Plan\n\nWe build.\n\n")
     assert "| 1 | 2 |" in found.text
 
@@ -23,7 +23,7 @@ def test_macros_and_extras_are_ignored() -> None:
     data = make_docx(
         paragraph("Only this."), extra={"word/vbaProject.bin": b"\x00macro", "word/media/x.png": b"\x89PNG"}
     )
-    assert convert_document(data, LIMITS).text == "Only this."
+    assert convert_docx(data, LIMITS).text == "Only this."
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_macros_and_extras_are_ignored() -> None:
 )
 def test_invalid_document_is_reported(data: bytes, told: str) -> None:
     with pytest.raises(ConversionError, match=told):
-        convert_document(data, LIMITS)
+        convert_docx(data, LIMITS)

@@ -6,7 +6,7 @@ from datetime import date
 from lamella.errors import SourceUnreadableError
 from lamella.files import FileStat
 from lamella.sources.dataview.notes import FileState
-from lamella.sources.dataview.results import DataviewAnswers, DataviewCache, QueryAnswer
+from lamella.sources.dataview.results import DataviewCache, DataviewEngine, QueryAnswer
 
 DUNE = """---
 tags: [book/scifi]
@@ -70,8 +70,8 @@ class TextFiles:
         return self.left_out
 
 
-def open_answers(texts: Mapping[str, str] = BOOKS, *, today: date | None = TODAY) -> DataviewAnswers:
-    return DataviewAnswers(TextFiles(texts), DataviewCache(), None if today is None else lambda: today)
+def open_answers(texts: Mapping[str, str] = BOOKS, *, today: date | None = TODAY) -> DataviewEngine:
+    return DataviewEngine(TextFiles(texts), DataviewCache(), None if today is None else lambda: today)
 
 
 def ask(query: str, texts: Mapping[str, str] = BOOKS, *, path: str = "Home.md") -> QueryAnswer:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.sources.markdown import parse_named_blocks, parse_note, parse_structure
+from lamella.sources.markdown import parse_named_blocks, parse_note, parse_structure_in_bytes
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,6 @@ def test_block_id_belongs_to_its_or_previous_block(text: str, blocks: dict[str, 
 
 def test_names_are_looked_for_from_an_offset_on() -> None:
     text = "one ^a\n\ntwo ^b\n"
-    spans = parse_structure(text).blocks
+    spans = parse_structure_in_bytes(text).blocks
     assert parse_named_blocks(text, 0, spans) == {"a": (0, 6), "b": (8, 14)}
     assert parse_named_blocks(text, 8, spans) == {"b": (8, 14)}

@@ -12,7 +12,7 @@ def test_project_sources_follow_vault_rules_without_images(tmp_path: Path) -> No
         (tmp_path / name).write_text("x")
     (tmp_path / ".lamellaignore").write_text("secret.md\n")
     found = read_project(tmp_path)
-    assert list(found.sources) == ["beds/list.csv", "paper.pdf", "plan.md"]
+    assert list(found.source_mtimes) == ["beds/list.csv", "paper.pdf", "plan.md"]
     assert set(found.folders) == {".", "beds"}
     assert found.name == tmp_path.name
     assert (found.instructions, found.memory, found.warnings) == ("", "", ())
@@ -22,7 +22,7 @@ def test_old_file_moved_into_project_counts_as_changed(tmp_path: Path) -> None:
     note = tmp_path / "old.md"
     note.write_text("x")
     os.utime(note, (1_000, 1_000))
-    assert read_project(tmp_path).sources["old.md"] > 1_000
+    assert read_project(tmp_path).source_mtimes["old.md"] > 1_000
 
 
 def test_invalid_bytes_and_folder_at_file_path_are_reported(tmp_path: Path) -> None:

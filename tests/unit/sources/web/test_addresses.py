@@ -5,7 +5,7 @@ from ipaddress import ip_address
 import pytest
 
 from lamella.errors import AddressNotAllowedError, SettingError
-from lamella.sources.web import AddressAllowlist, check_url, is_public, parse_allowlist
+from lamella.sources.web import AddressAllowlist, is_public, parse_allowlist, validate_url
 
 CLOSED = [
     "0.0.0.0",
@@ -88,15 +88,15 @@ def test_invalid_allowlist_entry_is_reported(one: str) -> None:
 )
 def test_invalid_page_url_is_refused(url: str, told: str) -> None:
     with pytest.raises(AddressNotAllowedError, match=told):
-        check_url(url)
+        validate_url(url)
 
 
 def test_password_in_an_address_is_refused_and_not_repeated() -> None:
     with pytest.raises(AddressNotAllowedError) as caught:
-        check_url("https://me:hunter2@example.org/x")
+        validate_url("https://me:hunter2@example.org/x")
     assert "hunter2" not in caught.value.message + caught.value.hint
     assert "example.org/x" in caught.value.message
 
 
 def test_fragment_is_not_sent() -> None:
-    assert check_url(" https://example.org/x?a=1#part ") == "https://example.org/x?a=1"
+    assert validate_url(" https://example.org/x?a=1#part ") == "https://example.org/x?a=1"

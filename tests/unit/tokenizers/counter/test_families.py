@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.providers.models import BuiltInModels
+from lamella.providers.models import BuiltInModelProfiles
 from lamella.tokenizers.counter import FAMILIES, GENERIC_FAMILY, OfflineTokenCounter, get_tokenizer_family
 from lamella.tokenizers.o200k import count_tokens
 
@@ -52,7 +52,9 @@ def test_openai_is_counted_exactly_and_others_are_scaled_up() -> None:
 
 
 def test_tokenizer_is_made_once_per_family_and_image_rule() -> None:
-    counter = OfflineTokenCounter(get_image_profile=lambda model: BuiltInModels().get_model(model).pictures)
+    counter = OfflineTokenCounter(
+        get_image_profile=lambda model: BuiltInModelProfiles().get_model_profile(model).pictures
+    )
     assert counter.get_tokenizer("gpt-4.1") is counter.get_tokenizer("openai:gpt-4o")
     assert counter.get_tokenizer("gpt-5") != counter.get_tokenizer("gpt-4o")
     assert counter.get_tokenizer("gpt-5").name == "openai, gpt-5 pictures"

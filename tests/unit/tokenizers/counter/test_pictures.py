@@ -9,12 +9,12 @@ from lamella.core.artifacts.kinds import make_image_data
 from lamella.core.artifacts.model import ImageData
 from lamella.core.values import replace
 from lamella.profiles import GENERIC_IMAGE_PROFILE, ImageProfile, ImageTokenRule
-from lamella.providers.models import IMAGE_PROFILES, BuiltInModels
+from lamella.providers.models import IMAGE_PROFILES, BuiltInModelProfiles
 from lamella.tokenizers.counter import count_image_tokens, image_rejection_reason
 
 
 def facts(model: str) -> ImageProfile:
-    return BuiltInModels().get_model(model).pictures
+    return BuiltInModelProfiles().get_model_profile(model).pictures
 
 
 def picture(width: int = 10, height: int = 10, *, size: int = 0, shade: int = 0) -> ImageData:

@@ -7,7 +7,7 @@ from struct import pack
 import pytest
 
 from lamella.tokenizers.gguf import read_vocabulary
-from lamella.tokenizers.weights import get_weights_path
+from lamella.tokenizers.weights import get_verified_weights_path
 
 
 def text(value: str) -> bytes:
@@ -37,7 +37,7 @@ def read(tmp_path: Path, data: bytes) -> object:
 
 
 def test_vocabulary_is_read_from_head_of_model_file() -> None:
-    found = read_vocabulary(get_weights_path("local"))
+    found = read_vocabulary(get_verified_weights_path("local"))
     assert found is not None
     assert (found.split_rule, len(found.tokens), len(found.merges), found.adds_start_token) == (
         "smollm",

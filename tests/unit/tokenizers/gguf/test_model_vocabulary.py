@@ -14,10 +14,10 @@ from tests.unit.providers.local.asking import SMALL, run
 from lamella import Conversation, Note
 from lamella.core.budget import count_pieces_tokens
 from lamella.core.messages import ModelRequest
-from lamella.providers.local import EngineOptions, LlamaServer, LocalProvider
+from lamella.providers.local import LlamaServer, LlamaServerOptions, LocalProvider
 from lamella.tokenizers.counter import OfflineTokenCounter
 from lamella.tokenizers.gguf import SPLIT_PATTERNS, TokenizerVocabulary, build_tokenizer, read_vocabulary
-from lamella.tokenizers.weights import get_weights_path
+from lamella.tokenizers.weights import get_verified_weights_path
 
 PARTS = (
     *("a", "B", "foo", "Bar", "é", "ß", "\u017f", "中文", "한국", "हिन्दी", "ﷺ", "😀", "\u0308", "\u200b", "\ufffd"),
@@ -40,7 +40,7 @@ def mixed(count: int) -> Iterator[str]:
 
 def rewrite(split: str, path: Path) -> Path:
     """The demo model's file with another way of cutting text; the model's own name makes up for the length."""
-    with get_weights_path("local").open("rb") as file:
+    with get_verified_weights_path("local").open("rb") as file:
         before = file.read(HEAD)
         size = file.seek(0, SEEK_END)
     head = _replace(before, KEY, split.encode())
@@ -70,7 +70,7 @@ def test_each_split_rule_matches_engine_tokens(tmp_path: Path, split: str) -> No
     assert vocabulary.split_rule == split
     own = build_tokenizer(vocabulary)
     assert own is not None
-    engine = LlamaServer(path, EngineOptions(window=256))
+    engine = LlamaServer(path, LlamaServerOptions(window=256))
     texts = [*mixed(400), Path("README.md").read_text(encoding="utf-8")]
     different = [text for text in texts if tuple(own.encode(text)) != engine.tokenize(text)]
     engine.close()
@@ -115,7 +115,7 @@ def test_special_tokens_are_counted_as_escaped_text() -> None:
 
 
 def test_local_tokenizer_is_exact_shared_and_named_by_vocabulary() -> None:
-    counter, weights = OfflineTokenCounter(), get_weights_path("local")
+    counter, weights = OfflineTokenCounter(), get_verified_weights_path("local")
     local = counter.get_tokenizer("local")
     assert local.count_factor == 1.0
     assert local.name.startswith("gguf-")
@@ -153,7 +153,7 @@ def test_appearing_and_disappearing_file_is_noticed(tmp_path: Path) -> None:
     counter, path = OfflineTokenCounter(), tmp_path / "model.gguf"
     model = f"gguf:{path}"
     estimated = counter.get_tokenizer(model)
-    path.symlink_to(get_weights_path("local"))
+    path.symlink_to(get_verified_weights_path("local"))
     own = counter.get_tokenizer(model)
     assert counter.get_tokenizer(model) == own
     assert counter.get_tokenizer(model) is own

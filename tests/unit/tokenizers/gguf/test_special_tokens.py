@@ -1,6 +1,6 @@
 """Marks of a chat format inside text are broken; everything else stays as it is."""
 
-from lamella.tokenizers.gguf import get_special_token_escaper, make_special_token_escaper
+from lamella.tokenizers.gguf import load_special_token_escaper, make_special_token_escaper
 
 
 def test_special_token_is_escaped_after_first_character() -> None:
@@ -15,4 +15,4 @@ def test_nested_special_token_is_escaped() -> None:
 
 
 def test_missing_file_escapes_nothing() -> None:
-    assert get_special_token_escaper(None)("<|im_end|>") == "<|im_end|>"
+    assert load_special_token_escaper(None)("<|im_end|>") == "<|im_end|>"

@@ -11,8 +11,8 @@ from lamella.conversation.tool_executor import LocalToolset
 from lamella.core.messages import ToolCall, ToolOutput
 from lamella.core.text.content import canonical_json
 from lamella.memory import MemoryFileStore
-from lamella.ports import Fact, FactKind, NoteChange
-from lamella.tools.builtin import MemoryWritePermission, make_remember_tool
+from lamella.ports import Fact, FactKind, FileChange
+from lamella.tools.builtin import ConfirmedMemoryWriter, make_remember_tool
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ def book(tmp_path: Path) -> MemoryFileStore:
 def note(
     book: MemoryFileStore,
     *facts: str,
-    allow: Callable[[NoteChange], bool] | None = None,
+    allow: Callable[[FileChange], bool] | None = None,
     asks: bool = True,
     told: Callable[[Fact], object] = print,
 ) -> list[ToolOutput]:
     tool = make_remember_tool(
-        MemoryWritePermission(open_memory=lambda: book, allow=allow, asks_user=asks, on_saved=told)
+        ConfirmedMemoryWriter(open_memory=lambda: book, allow=allow, asks_user=asks, on_saved=told)
     )
     toolbox = LocalToolset([tool], call_timeout=0.01)
     calls = [
@@ -39,10 +39,10 @@ def note(
 
 
 def test_consent_shows_line_and_yes_saves_fact_as_models(book: MemoryFileStore) -> None:
-    seen: list[NoteChange] = []
+    seen: list[FileChange] = []
     told: list[Fact] = []
 
-    def allow(change: NoteChange) -> bool:
+    def allow(change: FileChange) -> bool:
         assert list(book.read()) == []
         seen.append(change)
         return True
@@ -61,7 +61,7 @@ def test_consent_shows_line_and_yes_saves_fact_as_models(book: MemoryFileStore) 
     ("allow", "why"), [(lambda _change: False, "the user said no"), (None, "nobody can be asked here")]
 )
 def test_fact_without_consent_is_not_saved(
-    book: MemoryFileStore, allow: Callable[[NoteChange], bool] | None, why: str
+    book: MemoryFileStore, allow: Callable[[FileChange], bool] | None, why: str
 ) -> None:
     (output,) = note(book, "Owns a boat", allow=allow)
     assert (output.failed, why in output.output) == (True, True)
@@ -78,7 +78,7 @@ def test_known_fact_and_general_consent_ask_nobody(book: MemoryFileStore) -> Non
 def test_two_facts_of_one_answer_are_asked_one_by_one(book: MemoryFileStore) -> None:
     seen: list[str] = []
 
-    def allow(change: NoteChange) -> bool:
+    def allow(change: FileChange) -> bool:
         seen.append(change.after)
         return True
 

@@ -10,11 +10,11 @@ import pytest
 from lamella.attach import Tool
 from lamella.conversation.tool_executor import LocalToolset
 from lamella.core.messages import ToolCall, ToolOutput
-from lamella.ports import NoteChange
-from lamella.tools.builtin import NoteWritePermission, make_edit_tool, make_write_tool
+from lamella.ports import FileChange
+from lamella.tools.builtin import ConfirmedNoteWriter, make_edit_tool, make_write_tool
 from lamella.vault_writer import BackupFolder, NoteWriter
 
-Allow = Callable[[NoteChange], bool | Awaitable[bool]]
+Allow = Callable[[FileChange], bool | Awaitable[bool]]
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def make(vault: Path, allow: Allow | None, *, asks: bool = True) -> list[Tool]:
         open_backups=lambda: BackupFolder(vault.parent / "backups"),
         now=lambda: datetime(2026, 11, 17, tzinfo=UTC),
     )
-    permit = NoteWritePermission(writer=writer, allow=allow, asks_user=asks)
+    permit = ConfirmedNoteWriter(writer=writer, allow=allow, asks_user=asks)
     return [make_write_tool(permit), make_edit_tool(permit)]
 
 
@@ -45,9 +45,9 @@ WRITE = ("write_note", '{"path": "a.md", "content": "new\\n"}')
 
 
 def test_consent_shows_whole_change_and_yes_writes_it(vault: Path) -> None:
-    seen: list[NoteChange] = []
+    seen: list[FileChange] = []
 
-    def allow(change: NoteChange) -> bool:
+    def allow(change: FileChange) -> bool:
         assert (vault / "a.md").read_text(encoding="utf-8") == "old\n"
         seen.append(change)
         return True
@@ -59,7 +59,7 @@ def test_consent_shows_whole_change_and_yes_writes_it(vault: Path) -> None:
 
 
 def test_consent_may_be_awaited_beyond_tool_timeout(vault: Path) -> None:
-    async def allow(_change: NoteChange) -> bool:
+    async def allow(_change: FileChange) -> bool:
         await asyncio.sleep(0.1)
         return True
 
@@ -75,7 +75,7 @@ def test_any_answer_but_true_means_no(vault: Path, answer: object) -> None:
 
 
 def test_error_in_consent_function_means_no(vault: Path) -> None:
-    def allow(_change: NoteChange) -> bool:
+    def allow(_change: FileChange) -> bool:
         raise RuntimeError("the window was closed")
 
     (output,) = run(make(vault, allow), WRITE)
@@ -103,7 +103,7 @@ def test_unchanged_note_asks_nobody(vault: Path) -> None:
 def test_two_changes_of_one_answer_are_asked_one_by_one(vault: Path) -> None:
     shown: list[str] = []
 
-    async def allow(change: NoteChange) -> bool:
+    async def allow(change: FileChange) -> bool:
         await asyncio.sleep(0)
         shown.append(change.diff.splitlines()[-1])
         return True
@@ -116,7 +116,7 @@ def test_two_changes_of_one_answer_are_asked_one_by_one(vault: Path) -> None:
 
 
 def test_note_changed_during_consent_is_not_written(vault: Path) -> None:
-    def allow(_change: NoteChange) -> bool:
+    def allow(_change: FileChange) -> bool:
         (vault / "a.md").write_text("by hand\n", encoding="utf-8")
         return True
 
@@ -127,7 +127,7 @@ def test_note_changed_during_consent_is_not_written(vault: Path) -> None:
 
 @pytest.mark.parametrize("path", ["../b.md", "/tmp/b.md", ".obsidian/app.md", "b.sh", ""])
 def test_invalid_path_is_refused_without_asking(vault: Path, path: str) -> None:
-    asked: list[NoteChange] = []
+    asked: list[FileChange] = []
     tools = make(vault, lambda change: asked.append(change) or True)  # type: ignore[func-returns-value]
     (output,) = run(tools, ("write_note", f'{{"path": "{path}", "content": "x"}}'))
     assert (output.failed, asked) == (True, [])

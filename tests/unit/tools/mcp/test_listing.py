@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.tools.mcp import MAX_TOOL_NAME_CHARS, check_tools, clean_text, find_schema_problem, unique_tool_name
+from lamella.tools.mcp import (
+    MAX_TOOL_NAME_CHARS,
+    clean_text,
+    find_schema_problem,
+    select_usable_tools,
+    unique_tool_name,
+)
 
 OBJECT = {"type": "object"}
 LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -14,12 +20,12 @@ LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @given(st.lists(st.text(min_size=1), unique=True, max_size=30))
 def test_tool_names_are_valid_unique_and_ordered(own_names: list[str]) -> None:
-    tools, said = check_tools("it", [(name, "", OBJECT, True) for name in own_names])
+    tools, said = select_usable_tools("it", [(name, "", OBJECT, True) for name in own_names])
     assert [tool.own_name for tool in tools] == sorted(own_names)
     assert len({tool.name for tool in tools}) == len(own_names)
     assert all(LEGAL.fullmatch(tool.name) for tool in tools)
     assert said == ()
-    assert check_tools("it", [(name, "", OBJECT, True) for name in reversed(own_names)])[0] == tools
+    assert select_usable_tools("it", [(name, "", OBJECT, True) for name in reversed(own_names)])[0] == tools
 
 
 def test_tool_name_is_kept_if_plain_and_else_suffixed() -> None:
@@ -47,7 +53,7 @@ def test_invalid_schema_is_reported(schema: object, told: str) -> None:
 def test_valid_schema_is_unchanged() -> None:
     schema = {"type": "object", "properties": {"path": {"type": "string", "enum": ["a", "b"]}}, "required": ["path"]}
     assert find_schema_problem(schema) is None
-    assert check_tools("it", [("read", "Read.", schema, True)])[0][0].parameters == schema
+    assert select_usable_tools("it", [("read", "Read.", schema, True)])[0][0].parameters == schema
 
 
 def test_cleaned_text_keeps_lines_and_removes_control_characters() -> None:
@@ -56,5 +62,5 @@ def test_cleaned_text_keeps_lines_and_removes_control_characters() -> None:
 
 
 def test_tool_with_side_effects_is_flagged() -> None:
-    tools, _ = check_tools("it", [("order", "", OBJECT, False), ("read", "", OBJECT, True)])
+    tools, _ = select_usable_tools("it", [("order", "", OBJECT, False), ("read", "", OBJECT, True)])
     assert [(tool.own_name, tool.changes) for tool in tools] == [("order", True), ("read", False)]

@@ -122,7 +122,7 @@ def test_unusable_servers_say_why_and_others_work(opened: list[McpServers]) -> N
         McpServerSpec(name="a", command=("/no/such/program",)),
         odd("plain", name="e"),
     )
-    *bad, good = servers.reports()
+    *bad, good = servers.load_reports()
     assert ([one.name for one in bad], good.failure, len(good.tools)) == (["a", "b", "c", "d"], None, 3)
     whys = {one.name: one.failure or "" for one in bad}
     assert "No such file" in whys["a"]
@@ -141,7 +141,7 @@ def test_tools_with_invalid_schemas_are_omitted(
     opened: list[McpServers],
 ) -> None:
     servers = open_servers(opened, odd("lies"))
-    (report,) = servers.reports()
+    (report,) = servers.load_reports()
     assert report.failure is None
     good, strange = report.tools
     assert (good.name, strange.name[:8], len(strange.name)) == ("it__good", "it__odd_", 64)
@@ -155,7 +155,7 @@ def test_tools_with_invalid_schemas_are_omitted(
 
 
 def test_number_of_tools_is_limited_with_warning(opened: list[McpServers]) -> None:
-    (report,) = open_servers(opened, odd("many")).reports()
+    (report,) = open_servers(opened, odd("many")).load_reports()
     assert (len(report.tools), report.tools[0].name) == (100, "it__tool00000")
     assert report.warnings == ("it: of 10,000 tools the first 100 by name are taken.",)
 
@@ -210,13 +210,13 @@ def test_http_server_is_used(opened: list[McpServers]) -> None:
             servers = open_servers(opened, McpServerSpec(name="web", url=f"{address}/mcp", token="secret"))
             # Nobody said that it may change something: what it says to read alone is there.
             assert names(servers) == ["web__add", "web__draw"]
-            (report,) = servers.reports()
+            (report,) = servers.load_reports()
             assert report.warnings == ("web: 2 of 4 tools may change something, and its writes are not allowed.",)
             assert call(find(servers, "web__add"), a=20, b=3) == "23"
             assert "picture" in call(find(servers, "web__draw"))
             wrong = McpServerSpec(name="wrong", url=f"{address}/nothing", token="secret", seconds=10)
             nobody = McpServerSpec(name="nobody", url="http://127.0.0.1:1/mcp", token="secret", seconds=10)
-            reports = open_servers(opened, wrong, nobody).reports()
+            reports = open_servers(opened, wrong, nobody).load_reports()
         finally:
             process.terminate()
     assert [one.failure is not None and "secret" not in one.failure for one in reports] == [True, True]

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from lamella.errors import WriteDeniedError
-from lamella.ports import NoteChange
+from lamella.ports import FileChange
 from lamella.tools.schema import require_consent
 
-CHANGE = NoteChange(path="a.md", before=None, after="x\n", diff="")
+CHANGE = FileChange(path="a.md", before=None, after="x\n", diff="")
 
 
 @pytest.mark.parametrize("answer", [False, None, 1, "yes"])

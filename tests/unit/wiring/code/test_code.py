@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.unit.codebase.repositories import write
 
-from lamella.code import CodeForm, attach_code, select_code, select_files
+from lamella.code import CodeForm, select_code, select_files, selection_to_attachments
 from lamella.errors import InvalidOperationError, LamellaError, SourceNotFoundError
 from lamella.wiring.code import MAX_CODE_BUDGET
 
@@ -38,7 +38,7 @@ def test_files_are_given_with_their_contents() -> None:
 
 
 def test_selection_can_be_attached() -> None:
-    overview, *code = [one.to_artifact() for one in attach_code(select_files(FILES, "water the beds"))]
+    overview, *code = [one.to_artifact() for one in selection_to_attachments(select_files(FILES, "water the beds"))]
     assert str(getattr(overview, "id", "")) == "codebase:."
     assert sorted(str(getattr(one, "id", "")) for one in code) == sorted(FILES)
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from tests.bodies import as_json
 
-from lamella import Engine, Event
+from lamella import Engine, TurnEvent
 from lamella import open as open_engine
-from lamella.code import CodeAnswer, TaskState, filter_request, solve, solve_request
+from lamella.code import CodeAnswer, InstructionsInPrompt, ask_about_code, select_files_for_request, solve_request
 from lamella.errors import InvalidOperationError, UntrustedError
 from lamella.testing import ScriptedProvider
 from lamella.wiring.code import open_engine_for_request
@@ -34,11 +34,11 @@ def run(engine: Engine, *asked: Coroutine[Any, Any, Any]) -> list[Any]:
 
 def test_python_task_request_gives_events_and_answer() -> None:
     engine, provider = engine_of("so")
-    heard: list[Event] = []
+    heard: list[TurnEvent] = []
     messages = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]
     (found,) = run(
         engine,
-        solve(
+        ask_about_code(
             engine,
             code="x = 1",
             task="explain",
@@ -48,7 +48,7 @@ def test_python_task_request_gives_events_and_answer() -> None:
         ),
     )
     assert isinstance(found, CodeAnswer)
-    assert found.state == TaskState(("explain", "fix"))
+    assert found.state == InstructionsInPrompt(("explain", "fix"))
     assert "".join(event.text for event in heard) == found.reply == "so"
     assert provider.requests[0].messages[-1].text.endswith("Explain this code.\n\n```\nx = 1\n```")
 
@@ -64,7 +64,7 @@ def test_documented_request_gets_documented_answer() -> None:
 
 def test_files_are_selected_and_kept_in_unstored_history() -> None:
     engine, provider = engine_of("wet")
-    (found,) = run(engine, solve(engine, "Who waters the beds?", task="codebase", files=FILES))
+    (found,) = run(engine, ask_about_code(engine, "Who waters the beds?", task="codebase", files=FILES))
     assert "def water_beds" in provider.requests[0].messages[-1].text
     assert "def water_beds" in found.history[0].content
     assert "KEY=1" not in found.history[0].content
@@ -74,7 +74,8 @@ def test_files_are_selected_and_kept_in_unstored_history() -> None:
 def test_files_of_stored_conversation_are_sent_once(tmp_path: Path) -> None:
     engine, provider = engine_of("wet", "still", url=f"sqlite:///{tmp_path / 'chats.db'}")
     asked = [
-        solve(engine, "Who waters the beds?", task="codebase", files=FILES, conversation_key="garden") for _ in range(2)
+        ask_about_code(engine, "Who waters the beds?", task="codebase", files=FILES, conversation_key="garden")
+        for _ in range(2)
     ]
     _, found = run(engine, *asked)
     assert [one.content for one in found.history] == ["Who waters the beds?", "wet", "Who waters the beds?", "still"]
@@ -85,13 +86,13 @@ def test_files_of_stored_conversation_are_sent_once(tmp_path: Path) -> None:
 def test_files_go_with_a_question_about_a_codebase_alone() -> None:
     engine, _ = engine_of("so")
     with pytest.raises(InvalidOperationError, match="files go with no regular"):
-        run(engine, solve(engine, "why", files=FILES))
+        run(engine, ask_about_code(engine, "why", files=FILES))
 
 
 def test_filter_answer_has_contents_and_omission_reasons() -> None:
     sent = [{"path": path, "content": text} for path, text in FILES.items()]
     body = {"codebase": sent, "question": "Who waters?", "filterMaxTokensCount": 1_000, "apiKey": "sk-secret"}
-    found = as_json(filter_request(body))
+    found = as_json(select_files_for_request(body))
     assert found["data"] == [
         {"path": "beds.py", "content": FILES["beds.py"], "form": "full", "tokens": found["data"][0]["tokens"]}
     ]

@@ -47,7 +47,7 @@ def test_summary_input_is_limited_by_window(given: dict[str, object], reads: int
     settings = limit_summary_input(
         build_prompt_settings(services.settings, open_adapters(None)), services.settings, services
     )
-    assert settings.config.summary.max_input_tokens == reads
+    assert settings.compaction_config.summary.max_input_tokens == reads
     assert settings.runner_configs["chat"].summary.max_input_tokens == reads
 
 

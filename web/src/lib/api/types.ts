@@ -20,25 +20,6 @@ export interface AddedRuleJson {
   added: RuleJson;
 }
 
-/** A finished turn: its answer, tool calls that the client must run, and its last model call. */
-export interface AnswerJson {
-  /** Version of the format. */
-  lamella: 1;
-  /** Key of the conversation, which never changes. */
-  conversation: string;
-  /** The id of the question. */
-  message: string;
-  /** The id of the answer; null while calls wait for the client. */
-  reply: string | null;
-  answer: string;
-  calls: Array<ToolCallJson>;
-  stopped: boolean;
-  /** Why the answer is cut: `stopped`, `interrupted`, `broken`, or null. Resume continues it. */
-  cut: string | null;
-  warnings: Array<string>;
-  call: ModelCallJson | null;
-}
-
 /** A complete answer in the format of Anthropic's API. */
 export interface AnthropicMessageJson {
   id: string;
@@ -80,14 +61,14 @@ export interface ArtifactJson {
 }
 
 /** Attachments for the next turn, which are read now. */
-export interface AttachBody {
-  attach: Array<AttachedBody | string>;
+export interface AttachRequestBody {
+  attach: Array<AttachmentBody | string>;
   /** Of a folder that does not fit, what speaks of this comes first. */
   question?: string;
 }
 
 /** An attachment by the fields of its kind; without text it is read from the vault or fetched. */
-export interface AttachedBody {
+export interface AttachmentBody {
   kind: string;
   path?: string | null;
   url?: string | null;
@@ -255,11 +236,37 @@ export interface CitedSourceJson {
   text: string | null;
 }
 
+/** A question, and the client's history and state of the conversation. */
+export interface CodeQuestionBody {
+  /** One that may be named here; else the usual one. */
+  model?: string | null;
+  /** Files with `path` and `content`, or contents by path. */
+  codebase?: Array<JsonValue> | Record<string, JsonValue> | null;
+  /** Within how many tokens files are chosen. */
+  filterMaxTokensCount?: number | null;
+  /** Ignored; neither stored nor logged. */
+  apiKey?: JsonValue;
+  /** Ignored; neither stored nor logged. */
+  userId?: JsonValue;
+  /** Ignored; neither stored nor logged. */
+  isPremium?: JsonValue;
+  prompt?: string | null;
+  messages?: Array<JsonValue> | null;
+  codeSnippet?: string | null;
+  useTemplate?: boolean | null;
+  isCodebaseAnalysis?: boolean | null;
+  kind?: CodeTask | null;
+  chatState?: Record<string, JsonValue> | null;
+  /** Where it is kept; else nowhere. */
+  conversation?: string | null;
+  maxTokens?: number | null;
+}
+
 /** The task that a turn of a chat about code asks for. The values are part of requests, stored state and command names. */
 export type CodeTask = "regular" | "codebase" | "explain" | "problems" | "tests" | "optimise" | "comment" | "complete" | "fix";
 
 /** The pending commands after a command, and their effect on the next request. */
-export interface CommandsJson {
+export interface CommandResultJson {
   /** Version of the format. */
   lamella: 1;
   /** Key of the conversation, which never changes. */
@@ -571,6 +578,48 @@ export interface FileSelectionBody {
   filterType?: "regularFilter";
 }
 
+/** The files that were selected for a request, with their contents. */
+export interface FilterResponseJson {
+  /** Version of the format. */
+  lamella: 1;
+  root: string;
+  question: string;
+  budget: number;
+  tokens: number;
+  files: Array<RankedFileJson>;
+  left_out: Array<OmittedFileJson>;
+  /** The files as a model reads them. */
+  text: string;
+  /** Warnings. */
+  told: Array<string>;
+  /** Without files of which only the name is included. */
+  data: Array<ChosenFileJson>;
+  tokensUsed: number;
+  /** Fields of the request that were ignored. */
+  ignored: Array<string>;
+  /** Why fields were ignored, if there are any. */
+  ignoredBecause?: string;
+}
+
+/** A finished turn: its answer, tool calls that the client must run, and its last model call. */
+export interface FinishedTurnJson {
+  /** Version of the format. */
+  lamella: 1;
+  /** Key of the conversation, which never changes. */
+  conversation: string;
+  /** The id of the question. */
+  message: string;
+  /** The id of the answer; null while calls wait for the client. */
+  reply: string | null;
+  answer: string;
+  calls: Array<ToolCallJson>;
+  stopped: boolean;
+  /** Why the answer is cut: `stopped`, `interrupted`, `broken`, or null. Resume continues it. */
+  cut: string | null;
+  warnings: Array<string>;
+  call: ModelCallJson | null;
+}
+
 /** The message to continue from; a name makes it a separate conversation, otherwise it is a branch. */
 export interface ForkBody {
   message: string;
@@ -864,6 +913,21 @@ export interface ModelPricesJson {
   output: string;
 }
 
+/** Names in the vault that a word may become. */
+export interface NameCompletionsJson {
+  /** Version of the format. */
+  lamella: 1;
+  query: string;
+  /** Paths of notes that contain the word. */
+  names: Array<string>;
+  /** Folders whose path contains the word, with a slash. */
+  folders: Array<string>;
+  /** Tags that begin with the word, without `#`. */
+  tags: Array<string>;
+  /** Of a word such as `note#head`: the path of the note, `#` and the heading. */
+  headings: Array<string>;
+}
+
 /** Artifacts by id; for pins also messages. */
 export interface NamesBody {
   names: Array<string>;
@@ -904,21 +968,6 @@ export interface NoteHitsJson {
   query: string;
   hits: Array<NoteHitJson>;
   unread: Array<UnreadFileJson>;
-}
-
-/** Names in the vault that a word may become. */
-export interface NoteNamesJson {
-  /** Version of the format. */
-  lamella: 1;
-  query: string;
-  /** Paths of notes that contain the word. */
-  names: Array<string>;
-  /** Folders whose path contains the word, with a slash. */
-  folders: Array<string>;
-  /** Tags that begin with the word, without `#`. */
-  tags: Array<string>;
-  /** Of a word such as `note#head`: the path of the note, `#` and the heading. */
-  headings: Array<string>;
 }
 
 /** A line of the memory, with the number that requests may use for it. */
@@ -1034,7 +1083,7 @@ export interface PrefixJson {
 /** A question to preview. */
 export interface PreviewBody {
   text?: string;
-  attach?: Array<AttachedBody | string>;
+  attach?: Array<AttachmentBody | string>;
   detach?: Array<string>;
   drop?: Array<string>;
   pin?: Array<string>;
@@ -1419,29 +1468,6 @@ export interface SegmentJson {
   recoverable: boolean;
 }
 
-/** The files that were selected for a request, with their contents. */
-export interface SelectionJson {
-  /** Version of the format. */
-  lamella: 1;
-  root: string;
-  question: string;
-  budget: number;
-  tokens: number;
-  files: Array<RankedFileJson>;
-  left_out: Array<OmittedFileJson>;
-  /** The files as a model reads them. */
-  text: string;
-  /** Warnings. */
-  told: Array<string>;
-  /** Without files of which only the name is included. */
-  data: Array<ChosenFileJson>;
-  tokensUsed: number;
-  /** Fields of the request that were ignored. */
-  ignored: Array<string>;
-  /** Why fields were ignored, if there are any. */
-  ignoredBecause?: string;
-}
-
 /** A turn as it was sent, rebuilt from the log. */
 export interface SentTurnJson {
   /** Number of the turn, from 1. */
@@ -1508,32 +1534,6 @@ export interface SiblingJson {
 export interface SkippedStepJson {
   name: string;
   why: string;
-}
-
-/** A question, and the client's history and state of the conversation. */
-export interface SolutionBody {
-  /** One that may be named here; else the usual one. */
-  model?: string | null;
-  /** Files with `path` and `content`, or contents by path. */
-  codebase?: Array<JsonValue> | Record<string, JsonValue> | null;
-  /** Within how many tokens files are chosen. */
-  filterMaxTokensCount?: number | null;
-  /** Ignored; neither stored nor logged. */
-  apiKey?: JsonValue;
-  /** Ignored; neither stored nor logged. */
-  userId?: JsonValue;
-  /** Ignored; neither stored nor logged. */
-  isPremium?: JsonValue;
-  prompt?: string | null;
-  messages?: Array<JsonValue> | null;
-  codeSnippet?: string | null;
-  useTemplate?: boolean | null;
-  isCodebaseAnalysis?: boolean | null;
-  kind?: CodeTask | null;
-  chatState?: Record<string, JsonValue> | null;
-  /** Where it is kept; else nowhere. */
-  conversation?: string | null;
-  maxTokens?: number | null;
 }
 
 /** An answer with the whole history and the new state. */
@@ -1608,6 +1608,11 @@ export interface StageSpecJson {
   required: Array<string>;
   /** Whether sources are searched in it. */
   search: boolean;
+}
+
+/** The workflow to start, by name; a request cannot name files of the server. */
+export interface StartWorkflowBody {
+  workflow: string;
 }
 
 /** A step that removed something. */
@@ -1853,7 +1858,7 @@ export interface TurnRequestBody {
   queue?: boolean;
   max_tokens?: number | null;
   text: string;
-  attach?: Array<AttachedBody | string>;
+  attach?: Array<AttachmentBody | string>;
   detach?: Array<string>;
   drop?: Array<string>;
   pin?: Array<string>;
@@ -1951,23 +1956,6 @@ export interface VerdictJson {
   says: string;
 }
 
-/** The workflow to start, by name; a request cannot name files of the server. */
-export interface WorkBody {
-  workflow: string;
-}
-
-/** The work as markdown. */
-export interface WorkJson {
-  /** Version of the format. */
-  lamella: 1;
-  /** Key of the conversation, which never changes. */
-  conversation: string;
-  name: string;
-  text: string;
-  /** The file it was written to. */
-  file: string | null;
-}
-
 /** A workflow; if it is ``broken``, only its name is known. */
 export interface WorkflowJson {
   name: string;
@@ -1981,6 +1969,18 @@ export interface WorkflowListJson {
   /** Version of the format. */
   lamella: 1;
   workflows: Array<WorkflowJson>;
+}
+
+/** The work as markdown. */
+export interface WorkflowTextJson {
+  /** Version of the format. */
+  lamella: 1;
+  /** Key of the conversation, which never changes. */
+  conversation: string;
+  name: string;
+  text: string;
+  /** The file it was written to. */
+  file: string | null;
 }
 
 /** The ids of the artifacts that the model can read in the next turn. */

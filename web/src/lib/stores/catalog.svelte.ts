@@ -1,6 +1,6 @@
 // What the server offers: models, ways of answering, names of notes.
 import { getJson } from "../api/client";
-import type { ModelJson, ModelListJson, NoteNamesJson, RunnerJson, RunnerListJson } from "../api/types";
+import type { ModelJson, ModelListJson, NameCompletionsJson, RunnerJson, RunnerListJson } from "../api/types";
 
 class CatalogStore {
   models = $state.raw<ModelJson[]>([]);
@@ -48,7 +48,7 @@ const MOST = 8;
 /** Returns notes, folders, tags and headings that the word may become; an address becomes the page there. */
 export async function completeNotes(query: string, signal: AbortSignal): Promise<Completion[]> {
   if (/^https?:\/\/[^\s/]+/.test(query)) return [{ kind: "page", name: query }];
-  const body = await getJson<NoteNamesJson>(`/v1/notes/complete?q=${encodeURIComponent(query)}`, signal);
+  const body = await getJson<NameCompletionsJson>(`/v1/notes/complete?q=${encodeURIComponent(query)}`, signal);
   const found = (kind: Completion["kind"], names: string[], sign = "") => names.map((name): Completion => ({ kind, name: sign + name }));
   const notes = found("note", body.names);
   const others = [...found("heading", body.headings), ...found("folder", body.folders), ...found("tag", body.tags, "#")];

@@ -1,6 +1,6 @@
 // What is attached to a conversation, and what waits for its next turn.
 import { ApiError, conversationPath, getJson, sendJson, toApiError } from "../api/client";
-import type { ArtifactJson, AttachedBody, CommandsJson, ExpiredCacheJson, LibraryJson, PendingCommandsJson, TurnPreviewJson } from "../api/types";
+import type { ArtifactJson, AttachmentBody, CommandResultJson, ExpiredCacheJson, LibraryJson, PendingCommandsJson, TurnPreviewJson } from "../api/types";
 
 const NOTHING: PendingCommandsJson = { attach: [], detach: [], drop: [], pin: [], unpin: [], rules: [], ended_rules: [] };
 /** What a preview can try. */
@@ -37,7 +37,7 @@ export class LibraryStore {
     this.loaded = true;
   }
 
-  async attach(...things: (string | AttachedBody)[]): Promise<boolean> {
+  async attach(...things: (string | AttachmentBody)[]): Promise<boolean> {
     return this.change("/attachments", { attach: things });
   }
 
@@ -53,7 +53,7 @@ export class LibraryStore {
   }
 
   /** Returns what a command would do to the next request, without doing it. */
-  async tryCommand(command: LibraryEffect, names: (string | AttachedBody)[], signal?: AbortSignal): Promise<TurnPreviewJson> {
+  async tryCommand(command: LibraryEffect, names: (string | AttachmentBody)[], signal?: AbortSignal): Promise<TurnPreviewJson> {
     return sendJson<TurnPreviewJson>("POST", conversationPath(this.key, "/preview"), { text: "", [command]: names }, signal);
   }
 
@@ -71,7 +71,7 @@ export class LibraryStore {
   private async send(path: string, body: unknown): Promise<boolean> {
     this.busy++;
     try {
-      const result = await sendJson<CommandsJson>("POST", conversationPath(this.key, path), body);
+      const result = await sendJson<CommandResultJson>("POST", conversationPath(this.key, path), body);
       this.waiting = result.waiting;
       this.said = result.said;
       this.error = null;

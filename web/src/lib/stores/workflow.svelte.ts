@@ -1,6 +1,6 @@
 // Work in stages: where it stands, and what was written down.
 import { ApiError, conversationPath, getJson, sendJson, toApiError } from "../api/client";
-import type { JsonValue, ProgressJson, StageDataJson, WorkJson, WorkflowJson, WorkflowListJson } from "../api/types";
+import type { JsonValue, ProgressJson, StageDataJson, WorkflowTextJson, WorkflowJson, WorkflowListJson } from "../api/types";
 
 export class WorkflowStore {
   progress = $state.raw<StageDataJson | null>(null);
@@ -45,7 +45,7 @@ export class WorkflowStore {
 
   async exportWork(): Promise<void> {
     await this.attempt(async () => {
-      this.work = (await getJson<WorkJson>(conversationPath(this.key, "/workflow/export"))).text;
+      this.work = (await getJson<WorkflowTextJson>(conversationPath(this.key, "/workflow/export"))).text;
     });
   }
 

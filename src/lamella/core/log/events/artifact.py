@@ -2,7 +2,7 @@
 
 A ``StoredArtifact`` has all fields except the contents, which it refers to by hash. ``to_stored_artifact`` and
 ``read_artifact`` convert in both directions; ``read_artifact`` returns None for an artifact that was erased.
-``AttachmentEvent`` records attach, detach, drop, pin and rule commands.
+``PendingCommandsEvent`` records attach, detach, drop, pin and rule commands.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -219,7 +219,9 @@ def _read_image(stored: StoredImage, contents: ContentsByHash) -> ImageData | No
 # Commands between two turns.
 
 
-class AttachmentEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename={"cancelled": "back"}):
+class PendingCommandsEvent(
+    Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, rename={"cancelled": "back"}
+):
     """Commands that take effect with the next question; names are ids of artifacts or messages.
 
     - ``cancelled``: ids whose pending command is taken back.
@@ -242,7 +244,7 @@ class AttachmentEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
         for ref in self.attached:
             yield from ref.hashes()
 
-    def without_erased(self, hashes: Collection[str]) -> "AttachmentEvent":
+    def without_erased(self, hashes: Collection[str]) -> "PendingCommandsEvent":
         """Return the event without attachments and images whose contents were erased."""
         left = tuple(
             replace(ref, images=tuple(image for image in ref.images if image.hash not in hashes))

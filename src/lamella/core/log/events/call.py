@@ -19,7 +19,7 @@ from lamella.core.log.call import (
     PrefixChange,
     PrefixChangeCause,
     RequestHash,
-    TurnCost,
+    TurnInputCost,
 )
 from lamella.core.messages import UNKNOWN_USAGE, CacheDiagnosis, Usage
 from lamella.core.values import replace
@@ -29,7 +29,7 @@ _MAX_DECIMAL_EXPONENT = 20
 _NO_TIMING = CallTiming()
 
 
-class StoredCall(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class StoredModelCall(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A stored model call; unknown values are omitted."""
 
     outcome: CacheOutcome
@@ -39,7 +39,7 @@ class StoredCall(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     predicted: CacheUsage | None = None
     usage: Usage = UNKNOWN_USAGE
     by_layer: dict[str, int] = {}
-    cost: TurnCost | None = None
+    cost: TurnInputCost | None = None
     billed: Decimal | None = None
     timing: CallTiming = _NO_TIMING
     stop: str = ""
@@ -49,9 +49,9 @@ class StoredCall(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     request: RequestHash | None = None
 
 
-def to_stored_call(call: ModelCall) -> StoredCall:
+def to_stored_call(call: ModelCall) -> StoredModelCall:
     """Return a model call in its stored form."""
-    return StoredCall(
+    return StoredModelCall(
         outcome=call.verdict.outcome,
         cause=call.verdict.prefix_change.cause,
         segment=call.verdict.prefix_change.segment or None,
@@ -71,7 +71,7 @@ def to_stored_call(call: ModelCall) -> StoredCall:
     )
 
 
-def to_model_call(stored: StoredCall) -> ModelCall:
+def to_model_call(stored: StoredModelCall) -> ModelCall:
     """Return the model call of a stored one; raises ``ValueError`` for an invalid amount of money."""
     amounts = () if stored.cost is None else (stored.cost.amount, stored.cost.naive, stored.cost.limit)
     for amount in (*amounts, *(() if stored.billed is None else (stored.billed,))):
@@ -112,11 +112,11 @@ class AuxiliaryCallEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defau
 
     parent: str
     purpose: str
-    call: StoredCall
+    call: StoredModelCall
     started: str = ""
 
 
-def read_auxiliary_calls(events: Sequence[AuxiliaryCallEvent]) -> tuple[ModelCall, ...]:
+def to_auxiliary_model_calls(events: Sequence[AuxiliaryCallEvent]) -> tuple[ModelCall, ...]:
     """Return the calls, each with its purpose; raises ``ValueError`` for an invalid amount or time."""
     for event in events:
         datetime.fromisoformat(event.started or _PLACEHOLDER_DATE)

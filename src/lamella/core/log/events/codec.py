@@ -22,11 +22,16 @@ from lamella.core.log.events.kinds import (
     IgnoredEvent,
     SettingsEvent,
 )
-from lamella.core.log.events.message import make_calls_event, make_message_event, make_results_event, turn_contents
+from lamella.core.log.events.message import (
+    make_question_event,
+    make_tool_calls_event,
+    make_tool_results_event,
+    question_contents,
+)
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import ReplyEvent, StoredCitation, Turn
 from lamella.core.messages import ModelReply, ToolOutput, ToolRound
-from lamella.core.text.content import Contents, canonical_json, stored_contents
+from lamella.core.text.content import Contents, canonical_json, unencoded_contents
 from lamella.core.values import replace
 
 # A record stores the kind next to the body. Only snapshots need the tag, since nothing else distinguishes classes
@@ -88,8 +93,8 @@ def build_question_batch(
     turn: Turn, *, message_id: str, parent: str, timestamp: str, edited_message: str | None = None
 ) -> EventBatch:
     """Return the batch for a new question, or for one that replaces the message ``edited_message``."""
-    event = make_message_event(turn, message_id=message_id, parent=parent, edited_message=edited_message)
-    return build_event_batch(event, timestamp=timestamp, contents=turn_contents(turn))
+    event = make_question_event(turn, message_id=message_id, parent=parent, edited_message=edited_message)
+    return build_event_batch(event, timestamp=timestamp, contents=question_contents(turn))
 
 
 def build_reply_batch(
@@ -118,13 +123,13 @@ def build_tool_calls_batch(
     ``parent`` is the question that is being answered, and ``model_calls`` are the model calls. If ``reply`` is a
     recorded round, its outputs are not included; write them with ``build_tool_results_batch``.
     """
-    event, contents = make_calls_event(reply, parent=parent, model_calls=map(to_stored_call, model_calls))
+    event, contents = make_tool_calls_event(reply, parent=parent, model_calls=map(to_stored_call, model_calls))
     return build_event_batch(event, timestamp=timestamp, contents=contents)
 
 
 def build_tool_results_batch(outputs: Iterable[ToolOutput], *, parent: str, timestamp: str) -> EventBatch:
     """Return the batch for outputs of the calls written last, at most one for each call."""
-    event, contents = make_results_event(outputs, parent=parent)
+    event, contents = make_tool_results_event(outputs, parent=parent)
     return build_event_batch(event, timestamp=timestamp, contents=contents)
 
 
@@ -158,5 +163,5 @@ def merge_batches(*batches: EventBatch) -> EventBatch:
     records = tuple(record for part in batches for record in part.records)
     contents: dict[str, str | bytes] = {}
     for part in batches:
-        contents.update(stored_contents(part.contents))
+        contents.update(unencoded_contents(part.contents))
     return EventBatch(records=records, contents=Contents(contents))

@@ -11,10 +11,10 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from lamella.core.log.events.artifact import AttachmentEvent
+from lamella.core.log.events.artifact import PendingCommandsEvent
 from lamella.core.log.events.call import AuxiliaryCallEvent
 from lamella.core.log.events.compaction import CompactionEvent, StageEvent, UndoEvent
-from lamella.core.log.events.message import CallsEvent, EditEvent, MessageEvent, ResultsEvent, TurnOverrides
+from lamella.core.log.events.message import EditEvent, QuestionEvent, ToolCallsEvent, ToolResultsEvent, TurnOverrides
 from lamella.core.log.turn import ReplyEvent
 
 # Small events: settings, titles, branches, deletions and erasures.
@@ -97,13 +97,13 @@ class EventKind(StrEnum):
 
 
 Event = (
-    MessageEvent
+    QuestionEvent
     | EditEvent
     | ReplyEvent
-    | CallsEvent
-    | ResultsEvent
+    | ToolCallsEvent
+    | ToolResultsEvent
     | AuxiliaryCallEvent
-    | AttachmentEvent
+    | PendingCommandsEvent
     | SettingsEvent
     | RenameEvent
     | DeleteEvent
@@ -117,11 +117,11 @@ Event = (
 )
 
 EVENT_CLASSES: Mapping[EventKind, type[Event]] = {
-    EventKind.MESSAGE: MessageEvent,
+    EventKind.MESSAGE: QuestionEvent,
     EventKind.EDIT: EditEvent,
     EventKind.REPLY: ReplyEvent,
-    EventKind.CALLS: CallsEvent,
-    EventKind.RESULTS: ResultsEvent,
+    EventKind.CALLS: ToolCallsEvent,
+    EventKind.RESULTS: ToolResultsEvent,
     EventKind.AUXILIARY_CALL: AuxiliaryCallEvent,
     EventKind.SETTINGS: SettingsEvent,
     EventKind.RENAME: RenameEvent,
@@ -132,7 +132,7 @@ EVENT_CLASSES: Mapping[EventKind, type[Event]] = {
     EventKind.UNDO: UndoEvent,
     EventKind.ERASURE: ErasureEvent,
     EventKind.STAGE: StageEvent,
-    EventKind.ATTACHMENT: AttachmentEvent,
+    EventKind.ATTACHMENT: PendingCommandsEvent,
     EventKind.FOLD: IgnoredEvent,
 }
 
@@ -152,7 +152,7 @@ def referenced_content_hashes(event: Event) -> tuple[str, ...]:
 
     The hashes of an erasure are not included, because its contents no longer exist.
     """
-    if isinstance(event, MessageEvent):
+    if isinstance(event, QuestionEvent):
         # Questions are most of a long conversation's events, and most of them refer to no content.
         return () if event.has_no_contents else tuple(dict.fromkeys(event.hashes()))
     return tuple(dict.fromkeys(event.hashes())) if isinstance(event, HasContentHashes) else ()
@@ -165,17 +165,17 @@ def artifact_content_hashes(event: Event, artifact_id: str) -> tuple[str, ...]:
     it. Tool results inside a turn are not found here, because their ids depend on their position: see
     ``tool_result_hashes``.
     """
-    if not isinstance(event, MessageEvent | AttachmentEvent):
+    if not isinstance(event, QuestionEvent | PendingCommandsEvent):
         return ()
     hashes: dict[str, None] = {}
-    for ref in event.artifacts_in_erasure_order if isinstance(event, MessageEvent) else event.attached:
+    for ref in event.artifacts_in_erasure_order if isinstance(event, QuestionEvent) else event.attached:
         images = [image.hash for image in ref.images]
         if ref.id == artifact_id:
             condensed = [] if ref.condensed is None else [ref.condensed]
             hashes.update(dict.fromkeys((ref.hash, *condensed, *images)))
         elif artifact_id in images:
             hashes.setdefault(artifact_id)
-    system = event.system if isinstance(event, MessageEvent) else None
+    system = event.system if isinstance(event, QuestionEvent) else None
     if system is not None and system.drawn is not None and any(ref.id == artifact_id for ref in system.inlined):
         hashes.setdefault(system.drawn)
     return tuple(hashes)
@@ -187,7 +187,7 @@ def summary_content_hashes(event: Event) -> tuple[str, ...]:
     For a question this is the summary of hidden turns, for a compaction the texts of its placeholders.
     """
     match event:
-        case MessageEvent(history_summary=str() as summary):
+        case QuestionEvent(history_summary=str() as summary):
             return (summary,)
         case CompactionEvent():
             return tuple(dict.fromkeys(event.hashes()))

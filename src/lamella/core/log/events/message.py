@@ -1,8 +1,8 @@
 """Events of questions and tool rounds, and the turn settings that questions store.
 
-- ``MessageEvent`` and ``EditEvent`` are questions. ``make_message_event`` builds one from a turn, and
+- ``QuestionEvent`` and ``EditEvent`` are questions. ``make_question_event`` builds one from a turn, and
   ``turn_from_event`` reads it back.
-- ``CallsEvent`` and ``ResultsEvent`` are the two halves of a tool round, each recorded as it happens.
+- ``ToolCallsEvent`` and ``ToolResultsEvent`` are the two halves of a tool round, each recorded as it happens.
 - Turn settings of an event may be set, left to the current settings, or missing (in older events).
   ``resolve_turn_settings`` returns those that apply. The stored form is derived from the fields of ``TurnSettings``: a
   field added there is stored and read without a change in this module.
@@ -28,7 +28,7 @@ from lamella.core.log.events.artifact import (
     read_stored_text,
     to_stored_artifact,
 )
-from lamella.core.log.events.call import StoredCall
+from lamella.core.log.events.call import StoredModelCall
 from lamella.core.log.turn import (
     IMAGE_NOTE_MODE_BY_BOOL,
     HistoryRewrite,
@@ -92,7 +92,7 @@ else:
 EventT = TypeVar("EventT", bound=StoredTurnSettings)
 
 
-def set_turn_settings(event: EventT, turn_settings: TurnSettings, **position: str) -> EventT:
+def with_turn_settings(event: EventT, turn_settings: TurnSettings, **position: str) -> EventT:
     """Return the event with these turn settings and position; default values are omitted."""
     return replace_fields(event, **position, **_non_default_settings(turn_settings))
 
@@ -108,7 +108,7 @@ def _non_default_settings(turn_settings: TurnSettings) -> Mapping[str, object]:
     }
 
 
-def clear_turn_settings(event: EventT) -> EventT:
+def without_turn_settings(event: EventT) -> EventT:
     """Return the event without turn settings, so that it gets the settings under which it is continued."""
     return replace_fields(event, **dict.fromkeys(_NULL_IF_INHERITED))
 
@@ -158,7 +158,7 @@ class StoredProviderReply(Struct, frozen=True, kw_only=True, gc=False, array_lik
     json: str
 
 
-class StoredResult(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
+class StoredToolResult(Struct, frozen=True, kw_only=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """A stored tool result: the id of the call, the hash of the output, and whether the tool failed."""
 
     call: str
@@ -166,7 +166,7 @@ class StoredResult(Struct, frozen=True, kw_only=True, gc=False, array_like=True,
     failed: bool
 
 
-class CallsEvent(
+class ToolCallsEvent(
     Struct,
     frozen=True,
     kw_only=True,
@@ -183,7 +183,7 @@ class CallsEvent(
     text: str
     calls: tuple[StoredToolCall, ...]
     provider_reply: StoredProviderReply | None = None
-    model_calls: tuple[StoredCall, ...] = ()
+    model_calls: tuple[StoredModelCall, ...] = ()
     answers: str = ""
 
     def hashes(self) -> Iterator[str]:
@@ -192,7 +192,7 @@ class CallsEvent(
             yield self.provider_reply.json
 
 
-class ResultsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class ToolResultsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Results of the preceding tool calls.
 
     A round has all its results in one event, in their order in the request, or in several events, each written when
@@ -201,7 +201,7 @@ class ResultsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
     """
 
     parent: str
-    results: tuple[StoredResult, ...]
+    results: tuple[StoredToolResult, ...]
     names: tuple[str, ...] = ()
 
     def hashes(self) -> Iterator[str]:
@@ -218,10 +218,10 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     text: str
     calls: tuple[StoredToolCall, ...]
     provider_reply: StoredProviderReply | None
-    model_calls: tuple[StoredCall, ...]
-    results: tuple[StoredResult, ...] | None = None
+    model_calls: tuple[StoredModelCall, ...]
+    results: tuple[StoredToolResult, ...] | None = None
     names: tuple[str, ...] = ()
-    early_results: tuple[StoredResult, ...] = ()
+    early_results: tuple[StoredToolResult, ...] = ()
     answers: str = ""
 
     def hashes(self) -> Iterator[str]:
@@ -236,12 +236,12 @@ def round_content_hashes(rounds: Iterable[StoredRound]) -> Iterator[str]:
     return (name for one in rounds for name in one.hashes())
 
 
-def make_calls_event(
-    reply: ModelReply | ToolRound, *, parent: str, model_calls: Iterable[StoredCall] = ()
-) -> tuple[CallsEvent, dict[str, bytes]]:
+def make_tool_calls_event(
+    reply: ModelReply | ToolRound, *, parent: str, model_calls: Iterable[StoredModelCall] = ()
+) -> tuple[ToolCallsEvent, dict[str, bytes]]:
     """Build the event of a reply that calls tools, and its content; outputs are not included."""
     provider_reply = reply.provider_reply
-    event = CallsEvent(
+    event = ToolCallsEvent(
         parent=parent,
         text=reply.text,
         calls=tuple(StoredToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in reply.calls),
@@ -254,20 +254,20 @@ def make_calls_event(
     return event, {} if provider_reply is None else {hash_text(provider_reply.json): encode_text(provider_reply.json)}
 
 
-def make_results_event(outputs: Iterable[ToolOutput], *, parent: str) -> tuple[ResultsEvent, dict[str, bytes]]:
+def make_tool_results_event(outputs: Iterable[ToolOutput], *, parent: str) -> tuple[ToolResultsEvent, dict[str, bytes]]:
     """Build the event of tool results, and its contents by hash."""
     given = tuple(outputs)
-    results = tuple(StoredResult(call=one.call, output=hash_text(one.output), failed=one.failed) for one in given)
+    results = tuple(StoredToolResult(call=one.call, output=hash_text(one.output), failed=one.failed) for one in given)
     contents = {hash_text(one.output): encode_text(one.output) for one in given}
     # Either all results were first recorded elsewhere, or none.
     names = tuple(one.id for one in given if one.id is not None)
-    return ResultsEvent(parent=parent, results=results, names=names), contents
+    return ToolResultsEvent(parent=parent, results=results, names=names), contents
 
 
-def copy_round_events(rounds: Iterable[StoredRound], *, parent: str) -> Iterator[CallsEvent | ResultsEvent]:
+def copy_round_events(rounds: Iterable[StoredRound], *, parent: str) -> Iterator[ToolCallsEvent | ToolResultsEvent]:
     """Yield the events that copy recorded rounds to another question."""
     for one in rounds:
-        yield CallsEvent(
+        yield ToolCallsEvent(
             parent=parent,
             text=one.text,
             calls=one.calls,
@@ -276,12 +276,12 @@ def copy_round_events(rounds: Iterable[StoredRound], *, parent: str) -> Iterator
             answers=one.answers,
         )
         if one.results is not None:
-            yield ResultsEvent(parent=parent, results=one.results, names=one.names)
+            yield ToolResultsEvent(parent=parent, results=one.results, names=one.names)
         elif one.early_results:
-            yield ResultsEvent(parent=parent, results=one.early_results)
+            yield ToolResultsEvent(parent=parent, results=one.early_results)
 
 
-def start_round(event: CallsEvent) -> StoredRound:
+def start_round(event: ToolCallsEvent) -> StoredRound:
     """Return a new round that waits for its results."""
     return StoredRound(
         text=event.text,
@@ -292,7 +292,7 @@ def start_round(event: CallsEvent) -> StoredRound:
     )
 
 
-def add_results_to_last_round(rounds: tuple[StoredRound, ...], event: ResultsEvent) -> tuple[StoredRound, ...]:
+def add_results_to_last_round(rounds: tuple[StoredRound, ...], event: ToolResultsEvent) -> tuple[StoredRound, ...]:
     """Return the rounds of a question with the results added to the last one.
 
     The round is complete when every call has its result. Raises ``ValueError`` if no round waits, and for a result
@@ -357,7 +357,7 @@ def _read_usage(stored: StoredRound) -> Usage:
     return stored.model_calls[-1].usage if stored.model_calls else UNKNOWN_USAGE
 
 
-def _read_output(result: StoredResult, name: str | None, contents: ContentsByHash) -> ToolOutput:
+def _read_output(result: StoredToolResult, name: str | None, contents: ContentsByHash) -> ToolOutput:
     kept = read_stored_text(result.output, contents)
     output = ERASED_OUTPUT if kept is None else kept
     return ToolOutput(call=result.call, output=output, failed=result.failed, id=name)
@@ -434,7 +434,7 @@ NO_OVERRIDES = TurnOverrides()
 _NO_OPTIONAL_FIELDS = (None,) * 7
 
 
-class MessageEvent(
+class QuestionEvent(
     StoredTurnSettings,
     frozen=True,
     kw_only=True,
@@ -508,7 +508,7 @@ class MessageEvent(
 
 
 class EditEvent(
-    MessageEvent,
+    QuestionEvent,
     frozen=True,
     kw_only=True,
     gc=False,
@@ -521,9 +521,11 @@ class EditEvent(
     target: str
 
 
-def make_message_event(turn: Turn, *, message_id: str, parent: str, edited_message: str | None = None) -> MessageEvent:
+def make_question_event(
+    turn: Turn, *, message_id: str, parent: str, edited_message: str | None = None
+) -> QuestionEvent:
     """Build the event of a new question, or of one that replaces the message ``edited_message``."""
-    event = set_turn_settings(_make_unplaced_event(turn), turn.turn_settings, id=message_id, parent=parent)
+    event = with_turn_settings(_make_unplaced_event(turn), turn.turn_settings, id=message_id, parent=parent)
     return (
         event
         if edited_message is None
@@ -531,24 +533,24 @@ def make_message_event(turn: Turn, *, message_id: str, parent: str, edited_messa
     )
 
 
-def make_unplaced_message_event(turn: Turn) -> MessageEvent:
+def make_unplaced_question_event(turn: Turn) -> QuestionEvent:
     """Build the event of a question from another program, without position and turn settings.
 
     It gets the settings under which the conversation is continued.
     """
-    return clear_turn_settings(_make_unplaced_event(turn))
+    return without_turn_settings(_make_unplaced_event(turn))
 
 
 def with_position(
-    event: MessageEvent, *, message_id: str, parent: str, edited_message: str | None = None
-) -> MessageEvent:
+    event: QuestionEvent, *, message_id: str, parent: str, edited_message: str | None = None
+) -> QuestionEvent:
     """Return the same question at a position, as a new question or as an edit."""
     fields = {**asdict(event), "id": message_id, "parent": parent}
     fields.pop("target", None)
-    return MessageEvent(**fields) if edited_message is None else EditEvent(**fields, target=edited_message)
+    return QuestionEvent(**fields) if edited_message is None else EditEvent(**fields, target=edited_message)
 
 
-def turn_contents(turn: Turn) -> Contents:
+def question_contents(turn: Turn) -> Contents:
     """Return the contents that the event of a turn refers to, by hash."""
     contents = dict(contents_of_artifacts((*turn.tool_results, *turn.attached)).stored)
     if turn.history_summary is not None:
@@ -560,11 +562,11 @@ def turn_contents(turn: Turn) -> Contents:
 
 
 def turn_from_event(
-    event: MessageEvent,
+    event: QuestionEvent,
     contents: ContentsByHash,
     *,
     defaults: TurnSettings,
-    reply: MessageEvent | ReplyEvent | None = None,
+    reply: QuestionEvent | ReplyEvent | None = None,
 ) -> Turn:
     """Return the turn that an event describes.
 
@@ -610,7 +612,7 @@ def turn_from_event(
     )
 
 
-def _with_attachments(turn: Turn, event: MessageEvent, contents: ContentsByHash) -> Turn:
+def _with_attachments(turn: Turn, event: QuestionEvent, contents: ContentsByHash) -> Turn:
     results, missing = read_question_artifacts(event.results, contents)
     attached, also_missing = read_question_artifacts(event.attached, contents)
     warnings = (*event.warnings, *missing, *also_missing)
@@ -643,9 +645,9 @@ def decode_overrides(
     )
 
 
-def _make_unplaced_event(turn: Turn) -> MessageEvent:
+def _make_unplaced_event(turn: Turn) -> QuestionEvent:
     """Build the event of a turn without position and turn settings, omitting everything unchanged."""
-    return MessageEvent(
+    return QuestionEvent(
         id="",
         parent="",
         text=turn.text,

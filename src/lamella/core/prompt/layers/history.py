@@ -19,7 +19,7 @@ from lamella.core.artifacts.blocks import escape_block_text
 from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.budget import Tokenizer, count_pieces_tokens
 from lamella.core.log.turn import ArtifactForm, MessageAuthor
-from lamella.core.messages import Message, Role, TextsById, load_texts
+from lamella.core.messages import Message, Role, TextsById, resolve_lazy_texts
 from lamella.core.prompt.layers.digest import HistoryDigest, digest_segments
 from lamella.core.prompt.layers.library import PlacedArtifact
 from lamella.core.prompt.layers.model import (
@@ -151,13 +151,13 @@ def make_rules_placeholder(rules: NumberedRules, *, omitted: int, count: TokenCo
     """Build the block of user rules; it also says how many ``omitted`` rules did not fit."""
     return make_placeholder(
         SegmentKind.RULES,
-        render_rules(rules, omitted=omitted),
+        render_rules_block(rules, omitted=omitted),
         content=encode_rules_for_receipt(rules, omitted=omitted),
         count=count,
     )
 
 
-def render_rules(rules: NumberedRules, *, omitted: int) -> str:
+def render_rules_block(rules: NumberedRules, *, omitted: int) -> str:
     """Render the user rules word for word, the newest marked.
 
     Unlike a summary the block says that its content still applies.
@@ -176,7 +176,7 @@ def encode_rules_for_receipt(rules: NumberedRules, *, omitted: int) -> str:
     return "\n".join([*([f"+{omitted}"] if omitted else []), *(f"{turn}\t{text}" for turn, text in rules)])
 
 
-def get_rules(preamble: HistoryPreamble) -> tuple[NumberedRules, int]:
+def rules_in_preamble(preamble: HistoryPreamble) -> tuple[NumberedRules, int]:
     """Return the user rules in a preamble, the newest last, and how many more it counts."""
     lines = [line for one in preamble.blocks if one.kind is SegmentKind.RULES for line in one.content.split("\n")]
     more = sum(int(line[1:]) for line in lines if line.startswith("+") and line[1:].isdecimal())
@@ -376,7 +376,7 @@ class ConversationHistory(Struct, frozen=True, kw_only=True, gc=False):
         return bool(self.hidden_turns or self.first_shown_turn)
 
     @property
-    def length(self) -> int:
+    def shown_message_count(self) -> int:
         """The number of messages that are sent."""
         return count_messages(self.shown) if self.hidden_turns else self.message_count
 
@@ -429,7 +429,7 @@ def make_plain_turns(
             form,
             {message_ids[at]: whole} if isinstance(whole, str) else whole,
         )
-    shown = load_texts(message_ids, texts_left)
+    shown = resolve_lazy_texts(message_ids, texts_left)
     columns = zip(message_ids, shown, tokens, map(message_position, positions), voices, forms, wholes, strict=False)
     every = [
         HistoryMessage(

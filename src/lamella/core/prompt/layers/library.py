@@ -164,7 +164,7 @@ def carried_form(entry: LibraryEntry, turn_settings: TurnSettings) -> ArtifactFo
     return ArtifactForm.FULL if in_full or len(entry.artifact.text) <= PREVIEW_THRESHOLD_CHARS else ArtifactForm.PREVIEW
 
 
-def is_readable(entry: LibraryEntry, placed: PlacedArtifact, turn_settings: TurnSettings) -> bool:
+def shows_carried_form(entry: LibraryEntry, placed: PlacedArtifact, turn_settings: TurnSettings) -> bool:
     """Return whether the request shows the current text, or as much of it as its carried form allows."""
     whole = placed.is_full and placed.artifact.hash == entry.artifact.hash
     # A listed artifact without pieces did not fit into the list; the list counts it.
@@ -173,10 +173,10 @@ def is_readable(entry: LibraryEntry, placed: PlacedArtifact, turn_settings: Turn
     return whole or (is_present and carried_form(entry, turn_settings) in (placed.form, ArtifactForm.HANDLE))
 
 
-def fold_library_layer(
+def place_library(
     library: Mapping[str, LibraryEntry],
     *,
-    placed_library: Mapping[str, PlacedArtifact],
+    system_library: Mapping[str, PlacedArtifact],
     placed: Mapping[str, PlacedArtifact],
     forms: Mapping[str, ArtifactForm],
     turn_settings: TurnSettings,
@@ -192,13 +192,13 @@ def fold_library_layer(
         if entry.is_listed and name not in forms and can_be_listed(entry.artifact):
             listed.append(entry)
             continue
-        artifact, old = entry.artifact, placed_library.get(name)
+        artifact, old = entry.artifact, system_library.get(name)
         form = forms.get(name) or carried_form(entry, turn_settings)
         if old is not None and old.artifact is artifact and _is_unchanged(old, form, entry):
             folded[name] = old
         else:
             folded[name] = place_in_library(artifact, form=form, count=count, shown=placed.get(name))
-    return {**folded, **place_handle_list(listed, count=count, placed_library=placed_library)} if listed else folded
+    return {**folded, **place_handle_list(listed, count=count, placed_library=system_library)} if listed else folded
 
 
 def can_be_listed(artifact: Artifact) -> bool:

@@ -224,7 +224,7 @@ def _clean_character(character: str) -> str:
 
 
 def render_memory(
-    saved: Sequence[str], noted: Sequence[str] = (), recent: Sequence[str] = (), *, count: TokenCounter, limit: int
+    saved: Sequence[str], noted: Sequence[str] = (), recent: Sequence[str] = (), *, count: TokenCounter, max_tokens: int
 ) -> str:
     """Render the memory part within ``limit`` tokens; empty if nothing is remembered.
 
@@ -234,7 +234,7 @@ def render_memory(
     groups = [(_SAVED_HEADING, saved), (_NOTED_HEADING, noted), (_RECENT_HEADING, recent)]
     if not any(lines for _, lines in groups):
         return ""
-    remaining = limit - count(f"{MEMORY_HEADING}\n\n{_MEMORY_NOTICE}")
+    remaining = max_tokens - count(f"{MEMORY_HEADING}\n\n{_MEMORY_NOTICE}")
     blocks = [MEMORY_HEADING, _MEMORY_NOTICE]
     for title, lines in groups:
         shown, remaining = _select_lines_that_fit(
@@ -259,7 +259,7 @@ def _select_lines_that_fit(lines: Sequence[str], *, count: TokenCounter, max_tok
     return lines, max_tokens
 
 
-def first_changed_fact(before: str, after: str) -> str | None:
+def describe_changed_fact(before: str, after: str) -> str | None:
     """Describe the first line that differs between two memory parts; None if no line differs."""
     old, new = _memory_lines(before), _memory_lines(after)
     at = next(
@@ -322,5 +322,5 @@ def describe_system_change(part: str, before: Iterable[Segment], after: Iterable
     if part != _MEMORY_PART:
         return part
     texts = [next((segment.text for segment in one if segment.id == part), "") for one in (before, after)]
-    moved = first_changed_fact(*texts)
+    moved = describe_changed_fact(*texts)
     return part if moved is None else f"{part}, {moved}"

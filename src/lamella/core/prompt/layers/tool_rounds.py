@@ -121,12 +121,12 @@ def _make_result_message(
     )
 
 
-def truncate_tool_output(text: str, name: str, *, max_chars: int) -> str:
+def truncate_tool_output(text: str, result_id: str, *, max_chars: int) -> str:
     """Return the beginning and the end of a tool result, with a note between them on how to read the rest."""
     tail = max_chars // _TAIL_DIVISOR
     head = max_chars - tail
     more = (
-        f"<left_out>{len(text) - max_chars:,} of {len(text):,} characters. To read on, recall {escape_line(name)} with "
+        f"<left_out>{len(text) - max_chars:,} of {len(text):,} characters. To read on, recall {escape_line(result_id)} with "
         f"start {head}, or call the tool again for less.</left_out>"
     )
     return f"{text[:head]}\n{more}\n{text[len(text) - tail :]}"
@@ -137,7 +137,7 @@ def render_call(call: ToolCall) -> str:
     return f"{escape_line(call.name)}({escape_line(call.arguments)})\n"
 
 
-def stub_result(message: HistoryMessage, tokenizer: Tokenizer) -> HistoryMessage:
+def stub_result_message(message: HistoryMessage, tokenizer: Tokenizer) -> HistoryMessage:
     """Replace the text of a result by a hint how to get it again.
 
     The message itself stays, because its call stays and every call needs a result.
@@ -154,15 +154,15 @@ def stub_result(message: HistoryMessage, tokenizer: Tokenizer) -> HistoryMessage
 
 
 def partition_rounds(
-    rounds: Sequence[HistoryMessage], call_ids: Set[str], tokenizer: Tokenizer
+    rounds: Sequence[HistoryMessage], removed_ids: Set[str], tokenizer: Tokenizer
 ) -> tuple[tuple[HistoryMessage, ...], tuple[HistoryMessage, ...]]:
     """Split the rounds of a turn into those that stay and those whose calls are in ``call_ids``.
 
     The first result that stays begins with a line that says how many calls were left out.
     """
     split = group_rounds(rounds)
-    left = [(calling, results) for calling, results in split if calling.id in call_ids]
-    stays = [(calling, results) for calling, results in split if calling.id not in call_ids]
+    left = [(calling, results) for calling, results in split if calling.id in removed_ids]
+    stays = [(calling, results) for calling, results in split if calling.id not in removed_ids]
     if left and stays:
         calling, (first, *others) = stays[0]
         calls = sum(len(results) for _, results in left)

@@ -27,7 +27,7 @@ from lamella.core.prompt.layers.library import (
 )
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, make_layer
 from lamella.core.text.content import escape_line
-from lamella.core.text.diff import build_diff
+from lamella.core.text.diff import build_short_diff
 from lamella.core.values import replace
 
 _REFERENCE_HEADING = "Attached to this message; the text stands above:\n"
@@ -52,7 +52,7 @@ def render_attachments(
         )
         if alone is not None:
             return (segment,), (segment.text,), (alone,), ()
-    refused = rejected_images(attached, placed=placed, tokenizer=tokenizer)
+    refused = image_rejection_reasons(attached, placed=placed, tokenizer=tokenizer)
     tools, references, blocks, pictures = (
         list[_RenderedAttachment](),
         list[_RenderedAttachment](),
@@ -88,14 +88,14 @@ def render_attachment_delta(
     placed: Mapping[str, PlacedArtifact],
     position: str,
     tokenizer: Tokenizer,
-    state_line: str,
+    working_set_line: str,
     show_in_full: Set[str],
 ) -> RenderedAttachments:
     """Render L3 if costs decide the layout: a line states changes of the working set, without references.
 
     Changed artifacts in ``show_in_full`` are shown with their full text; others as a diff if that is much shorter.
     """
-    refused = rejected_images(attached, placed=placed, tokenizer=tokenizer)
+    refused = image_rejection_reasons(attached, placed=placed, tokenizer=tokenizer)
     tools, blocks, pictures, known = (
         list[_RenderedAttachment](),
         list[_RenderedAttachment](),
@@ -128,14 +128,14 @@ def render_attachment_delta(
     before = [segment.text for segment, _ in (*blocks, *pictures) if segment.text]
     behind = [segment.text for segment, _ in (*references, *tools)]
     heading = [_REFERENCE_HEADING] if references else []
-    pieces = (*before, *((state_line,) if state_line else ()), *heading, *behind)
+    pieces = (*before, *((working_set_line,) if working_set_line else ()), *heading, *behind)
     ordered = [*blocks, *pictures, *known, *references, *tools]
     added = tuple([one for _, one in ordered if one is not None])
     images = [one.artifact.images for _, one in pictures if one is not None and not one.pieces]
     return tuple([segment for segment, _ in ordered]), pieces, added, tuple(chain.from_iterable(images))
 
 
-def rejected_images(
+def image_rejection_reasons(
     attached: Sequence[Artifact], *, placed: Mapping[str, PlacedArtifact], tokenizer: Tokenizer
 ) -> Mapping[str, str]:
     """Return, by id, why new images cannot be sent together with those already in the request.
@@ -190,7 +190,7 @@ def _render_attachment(
         form, text = ArtifactForm.FULL, render_block(artifact)
     else:
         differs = known.is_full and not show_in_full
-        diff = build_diff(text_for_model(known.artifact), text_for_model(artifact)) if differs else None
+        diff = build_short_diff(text_for_model(known.artifact), text_for_model(artifact)) if differs else None
         form, text = ArtifactForm.UPDATE, render_update(artifact, diff=diff)
     return _place_attachment(artifact, form, text, position=position, tokens=tokenizer.count(text))
 

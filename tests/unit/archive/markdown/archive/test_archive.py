@@ -30,7 +30,7 @@ from lamella.conversation.turn import TurnRequest
 from lamella.core.artifacts.kinds import make_image_artifact, make_image_data
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy
 from lamella.errors import BadInputError
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 
 
 @pytest.fixture
@@ -309,6 +309,6 @@ def test_code_file_is_named_and_pdf_is_not_read_from_vault(backend: Backend, vau
     export = export_log(backend)
     text = render_archive(export)
     assert "print()" not in text
-    assert parse_archive(text, sources=open_sources(vault)()) == export
+    assert parse_archive(text, sources=make_source_opener(vault)()) == export
     (vault / "x.py").unlink()
-    assert parse_archive(text, sources=open_sources(vault)()).warnings == ("x.py is left out: it is not there.",)
+    assert parse_archive(text, sources=make_source_opener(vault)()).warnings == ("x.py is left out: it is not there.",)

@@ -98,7 +98,7 @@ def test_other_files_in_folder_are_ignored(backend: Backend, tmp_path: Path) -> 
     (tmp_path / "nowhere.md").symlink_to(tmp_path / "gone.md")
     (tmp_path / "unclosed.md").write_text("---\n" + "x: y\n" * 2_000, encoding="utf-8")
     path = save_archive(talk(backend), tmp_path)
-    assert load_archive(path, None).conversation == NAME
+    assert load_archive(path, None).conversation_key == NAME
 
 
 def test_file_with_long_front_matter_is_still_found(backend: Backend, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_folder_that_is_a_file_is_an_error_with_a_hint(backend: Backend, tmp_pat
 
 
 def test_unencodable_text_is_refused_before_writing(tmp_path: Path) -> None:
-    odd = ConversationExport(conversation="x", title="\ud800", created="", records=())
+    odd = ConversationExport(conversation_key="x", title="\ud800", created="", records=())
     with pytest.raises(TextError):
         save_archive(odd, tmp_path)
     assert names(tmp_path) == []

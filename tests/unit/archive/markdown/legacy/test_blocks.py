@@ -22,7 +22,7 @@ def test_inlined_note_becomes_attachment() -> None:
     (note,) = inlined.artifacts
     assert (note.kind, note.id, note.title) == (ArtifactKind.NOTE, "docs/spec.md", "Spec & plan")
     assert note.text == "# Spec\n\ntext & more"
-    assert inlined.typed == "Summarize this\n\nplease"
+    assert inlined.remaining_text == "Summarize this\n\nplease"
 
 
 def test_blocks_keep_their_order() -> None:
@@ -36,7 +36,7 @@ def test_blocks_keep_their_order() -> None:
     assert inlined.artifacts[1].id == "https://x.org/?a=1&b=2"
     assert inlined.artifacts[1].text == "page"
     assert inlined.artifacts[2].source.lines == (3, 5)
-    assert inlined.typed == "Why?"
+    assert inlined.remaining_text == "Why?"
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_unknown_block_is_kept_verbatim(block: str) -> None:
     (artifact,) = inlined.artifacts
     assert artifact.kind is ArtifactKind.UNKNOWN
     assert artifact.text == block
-    assert inlined.typed == f"before\n{after}"
+    assert inlined.remaining_text == f"before\n{after}"
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_shortened_block_becomes_attachment_of_its_kind(block: str, kind: Artifa
     inlined = extract_blocks(f"{block}\n# A\npreview ...\n</prior_context>\nWhy?")
     (artifact,) = inlined.artifacts
     assert (artifact.kind, artifact.id, artifact.text) == (kind, name, "# A\npreview ...")
-    assert (inlined.shortened, inlined.unparsed, inlined.typed) == ((artifact,), (), "Why?")
+    assert (inlined.shortened, inlined.unparsed, inlined.remaining_text) == ((artifact,), (), "Why?")
 
 
 def test_embedded_pdf_and_notes_become_attachments() -> None:
@@ -89,9 +89,9 @@ def test_block_without_a_closing_tag_ends_before_the_next_block_or_the_question(
     unclosed = "<url_content>\n<url>https://x.org/</url>\n<content>\npage\n</content>"
     inlined = extract_blocks(f"{unclosed}\n{NOTE}\nWhy?")
     assert [one.kind for one in inlined.artifacts] == [ArtifactKind.URL, ArtifactKind.NOTE]
-    assert (inlined.artifacts[0].text, inlined.typed) == ("page", "Why?")
+    assert (inlined.artifacts[0].text, inlined.remaining_text) == ("page", "Why?")
     cut = extract_blocks(f"{NOTE.removesuffix('</note_context>')}[User query]:\nWhy?")
-    assert ([one.id for one in cut.artifacts], cut.typed) == (["docs/spec.md"], "Why?")
+    assert ([one.id for one in cut.artifacts], cut.remaining_text) == (["docs/spec.md"], "Why?")
 
 
 def test_many_unclosed_blocks_are_parsed_quickly() -> None:
@@ -103,14 +103,14 @@ def test_nested_block_of_same_tag_belongs_to_outer_one() -> None:
     nested = NOTE.replace("text & more", f"quotes:\n{NOTE}")
     inlined = extract_blocks(f"{nested}\nWhy?")
     assert len(inlined.artifacts) == 1
-    assert inlined.typed == "Why?"
+    assert inlined.remaining_text == "Why?"
 
 
 def test_quoted_tag_in_block_does_not_extend_it() -> None:
     quoting = NOTE.replace("text & more", "<note_context> is a tag")
     inlined = extract_blocks(f"{quoting}\nWhy?")
     assert len(inlined.artifacts) == 1
-    assert inlined.typed == "Why?"
+    assert inlined.remaining_text == "Why?"
 
 
 @pytest.mark.parametrize(
@@ -129,17 +129,17 @@ def test_quoted_tag_in_block_does_not_extend_it() -> None:
 )
 def test_uncertain_block_stays_typed_text(text: str) -> None:
     inlined = extract_blocks(text)
-    assert inlined.typed == text
+    assert inlined.remaining_text == text
     assert inlined.artifacts == ()
 
 
 def test_many_unclosed_tags_are_parsed_quickly() -> None:
     text = "<never_closed>\n" * 50_000
-    assert extract_blocks(text).typed == text
+    assert extract_blocks(text).remaining_text == text
 
 
 def test_label_before_question_is_removed() -> None:
-    assert extract_blocks(f"{NOTE}\n\n[User query]:\nWhy?").typed == "Why?"
+    assert extract_blocks(f"{NOTE}\n\n[User query]:\nWhy?").remaining_text == "Why?"
 
 
 @pytest.mark.parametrize("is_answer", [False, True])
@@ -161,14 +161,14 @@ def test_label_before_question_is_removed() -> None:
 def test_blocks_of_other_program_are_extracted(block: str, tag: str, *, is_answer: bool) -> None:
     for text in (f"{block}\nYes.", f"{block}\n\nYes.\n"):
         found = extract_blocks(text, is_answer=is_answer)
-        assert found.typed == "Yes."
+        assert found.remaining_text == "Yes."
         assert [(one.tag, one.artifact.text) for one in found.unparsed] == [(tag, block)]
 
 
 @pytest.mark.parametrize("text", ["<localSearch>\nx\n</localSearch> Yes.", "<localSearch>x</localSearch>Yes."])
 def test_text_after_closing_tag_stays_message_text(text: str) -> None:
     found = extract_blocks(text, is_answer=True)
-    assert found.typed == "Yes."
+    assert found.remaining_text == "Yes."
     (block,) = found.unparsed
     assert block.artifact.text == text.removesuffix("Yes.").rstrip()
 
@@ -185,4 +185,4 @@ def test_text_after_closing_tag_stays_message_text(text: str) -> None:
     ],
 )
 def test_text_about_blocks_stays_typed_text(text: str) -> None:
-    assert extract_blocks(text) == ExtractedBlocks(typed=text, artifacts=())
+    assert extract_blocks(text) == ExtractedBlocks(remaining_text=text, artifacts=())

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lamella.archive.markdown.legacy import ContextReader
+from lamella.archive.markdown.legacy import ContextLineReader
 from lamella.archive.markdown.recovery import FileLookup
 from lamella.core.artifacts.model import ArtifactKind
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def vault(tmp_path: Path) -> Path:
 
 def read(vault: Path | None, line: str) -> tuple[list[tuple[str, ArtifactKind]], list[str]]:
     warnings: list[str] = []
-    reader = ContextReader(FileLookup(open_sources(vault)() if vault else None), warnings)
+    reader = ContextLineReader(FileLookup(make_source_opener(vault)() if vault else None), warnings)
     return [(artifact.id, artifact.kind) for artifact in reader.read(line, number=1)], warnings
 
 
@@ -78,7 +78,7 @@ def test_repeated_folder_is_read_once_and_limited(
     for number in range(50):
         (tmp_path / f"{number}.md").write_text("text", encoding="utf-8")
     warnings: list[str] = []
-    reader = ContextReader(FileLookup(open_sources(tmp_path)()), warnings)
+    reader = ContextLineReader(FileLookup(make_source_opener(tmp_path)()), warnings)
     found = [list(reader.read("[Context: Folders: ., .]", number=number)) for number in range(1, 402)]
     assert [len(one) for one in found] == [50] * 400 + [0]
     assert found[0][0] is found[1][0]

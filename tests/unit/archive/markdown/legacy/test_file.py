@@ -20,7 +20,7 @@ from lamella.core.log.events.kinds import EventKind
 from lamella.core.text.content import hash_text
 from lamella.errors import BadInputError
 from lamella.ports import ConversationExport
-from lamella.sources.open_sources import open_sources
+from lamella.sources.open_sources import make_source_opener
 
 FRONT = """---
 epoch: 1726179477500
@@ -68,11 +68,11 @@ def vault(tmp_path: Path) -> Path:
 
 def read(text: str, vault: Path | None = None) -> ConversationExport:
     """The conversation in a file; it comes in, verifies and goes on."""
-    export = parse_archive(text, sources=open_sources(vault)() if vault else None)
+    export = parse_archive(text, sources=make_source_opener(vault)() if vault else None)
     backend = make_backend(vault)
     assert import_log(backend, export) == "new"
-    assert import_log(backend, parse_archive(text, sources=open_sources(vault)() if vault else None)) == "same"
-    assert next_turn(backend, export.conversation).messages
+    assert import_log(backend, parse_archive(text, sources=make_source_opener(vault)() if vault else None)) == "same"
+    assert next_turn(backend, export.conversation_key).messages
     return export
 
 
@@ -113,23 +113,25 @@ def test_pages_in_foreign_archive_have_no_text_and_are_not_fetched(vault: Path) 
 
 def test_windows_line_ends_do_not_matter(vault: Path) -> None:
     crlf = (FRONT + TALK).replace("\n", "\r\n")
-    assert parse_archive(crlf, sources=open_sources(vault)()) == parse_archive(
-        FRONT + TALK, sources=open_sources(vault)()
+    assert parse_archive(crlf, sources=make_source_opener(vault)()) == parse_archive(
+        FRONT + TALK, sources=make_source_opener(vault)()
     )
 
 
 def test_grown_chat_keeps_its_id(vault: Path) -> None:
     shorter = FRONT + TALK.partition("**user**: And then?")[0]
     backend = make_backend(vault)
-    assert import_log(backend, parse_archive(shorter, sources=open_sources(vault)())) == "new"
-    assert import_log(backend, parse_archive(FRONT + TALK, sources=open_sources(vault)())) == "extended"
+    assert import_log(backend, parse_archive(shorter, sources=make_source_opener(vault)())) == "new"
+    assert import_log(backend, parse_archive(FRONT + TALK, sources=make_source_opener(vault)())) == "extended"
 
 
 def test_id_without_epoch_comes_from_first_message() -> None:
-    ids = {parse_archive(text, sources=None).conversation for text in (TALK, TALK + "\n**user**: more", "\n" + TALK)}
+    ids = {
+        parse_archive(text, sources=None).conversation_key for text in (TALK, TALK + "\n**user**: more", "\n" + TALK)
+    }
     assert len(ids) == 1
-    assert parse_archive(TALK.replace("my notes", "your notes"), sources=None).conversation not in ids
-    assert parse_archive(FRONT + TALK, sources=None).conversation not in ids
+    assert parse_archive(TALK.replace("my notes", "your notes"), sources=None).conversation_key not in ids
+    assert parse_archive(FRONT + TALK, sources=None).conversation_key not in ids
 
 
 def test_chat_without_topic_is_titled_by_first_words() -> None:
@@ -275,10 +277,10 @@ def test_too_many_messages_are_refused() -> None:
 
 def test_imported_chat_is_written_as_an_archive_like_any_other(vault: Path) -> None:
     backend = make_backend(vault)
-    export = parse_archive(FRONT + TALK, sources=open_sources(vault)())
+    export = parse_archive(FRONT + TALK, sources=make_source_opener(vault)())
     import_log(backend, export)
-    out = export_log(backend, export.conversation)
-    assert parse_archive(render_archive(out), sources=open_sources(vault)()) == out
+    out = export_log(backend, export.conversation_key)
+    assert parse_archive(render_archive(out), sources=make_source_opener(vault)()) == out
     assert out.title == "Notes on tea"
 
 
@@ -322,7 +324,7 @@ def test_import_after_an_erasure_gets_another_id_and_repeats_safely() -> None:
         conversations.erase(listed.conversation)
         again = parse_archive(text, sources=None, is_erased=conversations.is_erased)
         assert import_log(backend, again) == "new"
-        assert again.conversation != listed.conversation
+        assert again.conversation_key != listed.conversation
         assert import_log(backend, parse_archive(text, sources=None, is_erased=conversations.is_erased)) == "same"
 
 

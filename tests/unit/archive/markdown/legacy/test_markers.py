@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.archive.markdown.legacy import BANNER_MARKER, REASONING_MARKER, strip_markers
+from lamella.archive.markdown.legacy import BANNER_MARKER, REASONING_MARKER, strip_reasoning_and_tool_banners
 
 THOUGHT = '<!--AGENT_REASONING:complete:3:["Reading \\"a\\"","Done"]-->'
 
@@ -22,7 +22,7 @@ THOUGHT = '<!--AGENT_REASONING:complete:3:["Reading \\"a\\"","Done"]-->'
     ],
 )
 def test_marker_is_removed_and_counted(answer: str, said: str, counted: dict[str, int]) -> None:
-    assert strip_markers(answer) == (said, counted)
+    assert strip_reasoning_and_tool_banners(answer) == (said, counted)
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_marker_is_removed_and_counted(answer: str, said: str, counted: dict[str
     ],
 )
 def test_text_that_is_not_marker_is_kept(answer: str) -> None:
-    assert strip_markers(answer) == (answer, {})
+    assert strip_reasoning_and_tool_banners(answer) == (answer, {})

@@ -4,7 +4,7 @@ import pytest
 
 from lamella.archive.markdown.page import (
     ShownMessage,
-    is_same_text,
+    is_same_text_ignoring_blanks,
     pair_messages,
     parse_page,
     render_page,
@@ -106,7 +106,7 @@ def test_answer_without_question_follows_empty_one_with_warning() -> None:
 
 
 def test_texts_that_differ_in_trimmed_blanks_only_read_the_same() -> None:
-    assert is_same_text("one  \n two\n\n", "one\n two")
-    assert not is_same_text("one", "one two")
-    assert not is_same_text(" one", "one")
-    assert not is_same_text("one\n\ntwo", "one\ntwo")
+    assert is_same_text_ignoring_blanks("one  \n two\n\n", "one\n two")
+    assert not is_same_text_ignoring_blanks("one", "one two")
+    assert not is_same_text_ignoring_blanks(" one", "one")
+    assert not is_same_text_ignoring_blanks("one\n\ntwo", "one\ntwo")

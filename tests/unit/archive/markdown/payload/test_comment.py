@@ -65,7 +65,9 @@ def test_new_events_leave_earlier_lines_unchanged() -> None:
 
 def test_binary_content_is_base64() -> None:
     data = b"\x89PNG\xff\x00"
-    export = ConversationExport(conversation="x", title="", created="", records=(), contents={hash_bytes(data): data})
+    export = ConversationExport(
+        conversation_key="x", title="", created="", records=(), contents={hash_bytes(data): data}
+    )
     comment = inside(render(export))
     assert "iVBOR/8A" in comment
     assert parse_comment(comment)[0] == export
@@ -78,7 +80,7 @@ def test_non_canonical_body_is_restored_unchanged() -> None:
         EventRecord(kind=EventKind.STAGE, at="2026-01-01T00:00:00Z", body=body)
         for body in ('{"b": 1, "a": 2}', '{"a":1.0,"b":[NaN,1e100,-0.0]}', "[1]", '"text"', "null")
     )
-    export = ConversationExport(conversation="x", title="", created="", records=records)
+    export = ConversationExport(conversation_key="x", title="", created="", records=records)
     assert parse_comment(inside(render(export)))[0] == export
 
 

@@ -26,7 +26,12 @@ def story(chain: CompactionConfig = CHAIN, measure: Tokenizer = QUARTERS) -> Sto
 def condense(turn: Turn, summaries: Summaries | None, told: Story | None = None) -> tuple[Turn, list[SummaryRequest]]:
     now = told or story()
     made, needs = summarize_attachments(
-        now.state, now.bind(turn), now.open(turn), config=now.rules.config, budget=BUDGET, summaries=summaries
+        now.state,
+        now.bind(turn),
+        now.open(turn),
+        config=now.rules.compaction_config,
+        budget=BUDGET,
+        summaries=summaries,
     )
     return made, list(needs)
 

@@ -4,7 +4,7 @@ from tests.unit.core.compaction.stories import Story, attaching, make_rules, not
 
 from lamella.core.artifacts.model import NAMED_ONLY, AttachmentPolicy
 from lamella.core.budget import TokenBudget
-from lamella.core.compaction.outlines import exceeds_hard_threshold, outline_attachments, stub_attachments
+from lamella.core.compaction.outlines import fixed_parts_exceed_hard_threshold, outline_attachments, stub_attachments
 from lamella.core.log.turn import Turn
 from lamella.core.values import replace
 
@@ -25,9 +25,9 @@ def named(turn: Turn, *, only: set[str] | None = None) -> Turn:
 def test_turn_that_fits_alone_is_not_outlined() -> None:
     story = Story(make_rules(budget=BUDGET))
     turn = attaching(note("a.md", "words " * 400))
-    assert not exceeds_hard_threshold(story.open(turn), BUDGET)
+    assert not fixed_parts_exceed_hard_threshold(story.open(turn), BUDGET)
     assert outlined(turn).attached[0].condensed is not None
-    assert exceeds_hard_threshold(story.open(attaching(note("a.md", "words " * 4_000))), BUDGET)
+    assert fixed_parts_exceed_hard_threshold(story.open(attaching(note("a.md", "words " * 4_000))), BUDGET)
 
 
 def test_long_attachments_share_space_and_short_ones_stay_whole() -> None:

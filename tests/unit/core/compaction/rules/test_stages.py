@@ -135,8 +135,8 @@ def test_recent_stages_wait_for_their_own_step() -> None:
 
 def test_missing_stage_boundary_is_reported_and_chain_continues() -> None:
     story = staged()
-    ranges = (stage("lost", "nowhere", story.path[3]), *story.rules.config.stages[1:])
-    story.rules = make_rules(replace(story.rules.config, stages=ranges))
+    ranges = (stage("lost", "nowhere", story.path[3]), *story.rules.compaction_config.stages[1:])
+    story.rules = make_rules(replace(story.rules.compaction_config, stages=ranges))
     receipt = story.plan(goal=0).receipt
     assert receipt is not None
     assert [(one.name.value, "Lost" in one.why) for one in receipt.skipped] == [("oldest_stages", True)]
@@ -146,7 +146,7 @@ def test_missing_stage_boundary_is_reported_and_chain_continues() -> None:
 def test_missing_stage_is_reported_by_its_step() -> None:
     story = staged()
     lost = (stage("old", "nowhere", story.path[3]), stage("new", story.path[3], "nowhere", recent=True))
-    story.rules = make_rules(replace(story.rules.config, stages=lost, steps=STEP_ORDER))
+    story.rules = make_rules(replace(story.rules.compaction_config, stages=lost, steps=STEP_ORDER))
     receipt = story.plan(goal=0).receipt
     assert receipt is not None
     said = {one.name.value: one.why for one in receipt.skipped if "stays" in one.why}
@@ -157,12 +157,12 @@ def test_missing_stage_is_reported_by_its_step() -> None:
 
 def test_missing_stage_is_not_reported_by_unreached_step() -> None:
     story = staged()
-    lost = (*story.rules.config.stages, stage("new", story.path[3], "nowhere", recent=True))
-    story.rules = make_rules(replace(story.rules.config, stages=lost))
+    lost = (*story.rules.compaction_config.stages, stage("new", story.path[3], "nowhere", recent=True))
+    story.rules = make_rules(replace(story.rules.compaction_config, stages=lost))
     receipt = story.plan(goal=story.tokens() - 10).receipt
     assert receipt is not None
     assert receipt.skipped == ()
-    story.rules = make_rules(replace(story.rules.config, steps=(CompactionStepName.OLDEST_STAGES,)))
+    story.rules = make_rules(replace(story.rules.compaction_config, steps=(CompactionStepName.OLDEST_STAGES,)))
     receipt = story.plan(goal=0).receipt
     assert receipt is not None
     assert receipt.skipped == ()
@@ -186,7 +186,7 @@ def test_removed_stage_boundary_is_still_found() -> None:
 def test_last_exchange_of_finished_stage_is_kept() -> None:
     story = staged()
     ranges = (stage("all", story.path[0], story.path[-1]),)
-    story.rules = make_rules(replace(story.rules.config, stages=ranges))
+    story.rules = make_rules(replace(story.rules.compaction_config, stages=ranges))
     story.compact(goal=0)
     assert [turn.question.text for turn in story.state.history.turns] == ["Question 10?"]
 
@@ -194,7 +194,7 @@ def test_last_exchange_of_finished_stage_is_kept() -> None:
 def test_messages_between_stages_stay() -> None:
     story = staged()
     ranges = (stage("idea", story.path[0], story.path[3]), stage("topic", story.path[6], story.path[9]))
-    story.rules = make_rules(replace(story.rules.config, stages=ranges))
+    story.rules = make_rules(replace(story.rules.compaction_config, stages=ranges))
     story.compact(goal=0)
     assert [turn.question.text for turn in story.state.history.turns][:2] == ["Question 2?", "Question 5?"]
 

@@ -20,8 +20,8 @@ def turn(
     return RemovableTurn(
         id=f"t{position}",
         position=position,
-        asked_tokens=asked_tokens,
-        answered_tokens=answered_tokens,
+        question_tokens=asked_tokens,
+        reply_tokens=answered_tokens,
         has_code=has_code,
     )
 
@@ -34,7 +34,7 @@ def test_documented_conversation_loses_the_documented_messages() -> None:
     """
     roles = {index: "user" if index % 2 else "assistant" for index in range(5, 21)}
     value = {
-        index: message_expendability(role, position=index, count=21, tokens=100, code=False)
+        index: message_expendability(role, position=index, total=21, tokens=100, code=False)
         for index, role in roles.items()
     }
     assert sorted(value, key=lambda index: (-value[index], index))[:12] == [6, 8, 10, 12, 5, 14, 7, 16, 9, 18, 11, 20]
@@ -45,7 +45,7 @@ def test_removal_ends_below_limit_where_documented_order_does_not(limit: int, le
     """The system message and its twenty messages have 104 tokens each by the documented estimate, 2,184 in all."""
     roles = {index: "user" if index % 2 else "assistant" for index in range(5, 21)}
     value = {
-        index: message_expendability(role, position=index, count=21, tokens=100, code=False)
+        index: message_expendability(role, position=index, total=21, tokens=100, code=False)
         for index, role in roles.items()
     }
     total = 21 * 104
@@ -57,14 +57,14 @@ def test_removal_ends_below_limit_where_documented_order_does_not(limit: int, le
 
 
 def test_system_message_is_not_expendable_and_all_others_are() -> None:
-    assert message_expendability("system", position=0, count=10, tokens=9_000, code=False) == 0
-    assert message_expendability("user", position=9, count=10, tokens=1, code=True) > 0
-    assert message_expendability("user", position=12, count=10, tokens=1, code=True) > 0
+    assert message_expendability("system", position=0, total=10, tokens=9_000, code=False) == 0
+    assert message_expendability("user", position=9, total=10, tokens=1, code=True) > 0
+    assert message_expendability("user", position=12, total=10, tokens=1, code=True) > 0
 
 
 def test_old_is_more_expendable_than_new_and_reply_than_question() -> None:
     def value(role: str, position: int) -> float:
-        return message_expendability(role, position=position, count=20, tokens=100, code=False)
+        return message_expendability(role, position=position, total=20, tokens=100, code=False)
 
     assert value("user", 3) > value("user", 4)
     assert value("assistant", 3) > value("user", 3)
@@ -76,7 +76,7 @@ def test_role_weight_scales_with_conversation_length(count: int) -> None:
     """With the documented recency, age outweighs every role in two hundred messages."""
 
     def value(role: str, position: int) -> float:
-        return message_expendability(role, position=position, count=count, tokens=100, code=False)
+        return message_expendability(role, position=position, total=count, tokens=100, code=False)
 
     middle = count // 2
     assert value("assistant", middle) > value("user", middle - int(0.35 * count))
@@ -85,15 +85,15 @@ def test_role_weight_scales_with_conversation_length(count: int) -> None:
 
 def test_length_counts_in_tokens_up_to_cap() -> None:
     def value(tokens: int) -> float:
-        return message_expendability("assistant", position=5, count=10, tokens=tokens, code=False)
+        return message_expendability("assistant", position=5, total=10, tokens=tokens, code=False)
 
     assert value(0) == value(499) < value(500) < value(1_000) < value(2_000) == value(2_000_000)
 
 
 def test_long_code_is_less_expendable() -> None:
-    plain = message_expendability("user", position=5, count=10, tokens=100, code=False)
+    plain = message_expendability("user", position=5, total=10, tokens=100, code=False)
     for role in ("user", "assistant", "tool"):
-        assert message_expendability(role, position=5, count=10, tokens=20_000, code=True) < plain
+        assert message_expendability(role, position=5, total=10, tokens=20_000, code=True) < plain
 
 
 def test_oldest_of_equal_turns_is_first() -> None:

@@ -8,12 +8,12 @@ from lamella.core.compaction.rules import SummaryConfig
 from lamella.core.compaction.summaries import (
     SummaryRequest,
     SummaryResult,
-    cached_summary_messages,
     full_texts_in_turns,
     prepend_summary_author,
     standalone_summary_messages,
     strip_summary_author,
     summary_key,
+    summary_messages_after_last_request,
 )
 from lamella.core.log.turn import Turn
 from lamella.core.messages import Message, Role
@@ -32,7 +32,9 @@ RULES = SummaryConfig(max_output_tokens=100)
 
 def ask(story: Story, turns: int, *, window: int = 1_000_000) -> tuple[Message, ...]:
     oldest = story.state.history.turns[:turns]
-    return cached_summary_messages(oldest, state=story.state, tokenizer=QUARTERS, config=RULES, window=window)
+    return summary_messages_after_last_request(
+        oldest, state=story.state, tokenizer=QUARTERS, config=RULES, window=window
+    )
 
 
 def test_request_asks_about_turns_up_to_named_one() -> None:
@@ -65,7 +67,7 @@ def test_tools_of_last_request_count_toward_window() -> None:
 def test_without_last_request_nothing_is_extended() -> None:
     oldest = chat(1).state.history.turns
     assert (
-        cached_summary_messages(
+        summary_messages_after_last_request(
             oldest, state=PromptState(conversation="new"), tokenizer=QUARTERS, config=RULES, window=10**6
         )
         == ()

@@ -24,7 +24,7 @@ def story_of(turns: int, *, layout: LayoutMode = LayoutMode.LIBRARY) -> Story:
 def retold(
     story: Story, summaries: Summaries, turn: Turn = NOW, *, reads: int = 16_000
 ) -> tuple[Turn, tuple[SummaryRequest, ...]]:
-    config = make_rules(CompactionConfig(summary=SummaryConfig(max_input_tokens=reads))).config
+    config = make_rules(CompactionConfig(summary=SummaryConfig(max_input_tokens=reads))).compaction_config
     return with_history_summary(
         story.state,
         story.bind(turn),

@@ -12,9 +12,9 @@ from lamella.core.compaction.rules import CompactionConfig, CompletedStage, Summ
 from lamella.core.compaction.summaries import (
     SummaryRequest,
     SummaryResult,
-    cached_summary_messages,
     propose_summary,
     summary_key,
+    summary_messages_after_last_request,
 )
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep, CompactionStepName, SkippedStep
 from lamella.core.log.turn import ArtifactForm
@@ -65,7 +65,10 @@ def skipped(receipt: CompactionReceipt | None) -> list[str]:
 
 def also_expendable(story: Story) -> Story:
     """The same story with a step after the summary, so that there is a receipt in which it can be missing."""
-    story.rules = replace(story.rules, config=replace(story.rules.config, steps=(*ONLY, CompactionStepName.EXPENDABLE)))
+    story.rules = replace(
+        story.rules,
+        compaction_config=replace(story.rules.compaction_config, steps=(*ONLY, CompactionStepName.EXPENDABLE)),
+    )
     return story
 
 
@@ -104,7 +107,7 @@ def test_no_summary_is_requested_below_its_own_size() -> None:
     for number in range(4):
         story.say(f"Is {number} right?", "Yes. " + "It was looked at from every side. " * 9)
     assert story.plan(summaries={}).summary_requests == ()
-    story.rules = replace(story.rules, config=replace(story.rules.config, steps=ONLY))
+    story.rules = replace(story.rules, compaction_config=replace(story.rules.compaction_config, steps=ONLY))
     assert story.plan(summaries={}).summary_requests, "whole replies weigh enough"
 
 
@@ -138,14 +141,14 @@ def test_summary_input_uses_limit_exactly() -> None:
 def test_last_request_is_extended_while_it_fits_window() -> None:
     story = story_of()
     oldest = story.state.history.turns[:3]
-    live = cached_summary_messages(
+    live = summary_messages_after_last_request(
         oldest, state=story.state, tokenizer=QUARTERS, config=SummaryConfig(), window=1_000_000
     )
     needed = count_request_tokens(live, (), QUARTERS) + 500
     for window, fits in ((needed, True), (needed - 1, False)):
         assert (
             bool(
-                cached_summary_messages(
+                summary_messages_after_last_request(
                     oldest, state=story.state, tokenizer=QUARTERS, config=SummaryConfig(), window=window
                 )
             )
@@ -199,8 +202,10 @@ def test_summary_as_long_as_original_is_skipped() -> None:
 
 def test_summary_not_smaller_with_frame_is_skipped() -> None:
     story = story_of(4, words=14, turns=1)
-    config = replace(story.rules.config, steps=(*ONLY, CompactionStepName.EXPENDABLE), stages=(GONE,))
-    story.rules = replace(story.rules, config=replace(config, steps=(CompactionStepName.OLDEST_STAGES, *config.steps)))
+    config = replace(story.rules.compaction_config, steps=(*ONLY, CompactionStepName.EXPENDABLE), stages=(GONE,))
+    story.rules = replace(
+        story.rules, compaction_config=replace(config, steps=(CompactionStepName.OLDEST_STAGES, *config.steps))
+    )
     receipt = answer(story)
     assert receipt is not None
     assert [one.why for one in receipt.skipped] == [
@@ -408,14 +413,18 @@ def test_summary_content_is_separate_from_its_block() -> None:
 def test_workflow_summarizes_current_stage_only() -> None:
     story = story_of(12)
     after = story.path[9]
-    story.rules = replace(story.rules, config=replace(story.rules.config, current_stage_after=after))
+    story.rules = replace(
+        story.rules, compaction_config=replace(story.rules.compaction_config, current_stage_after=after)
+    )
     receipt = answer(story)
     assert receipt is not None
     covered = receipt.steps[0].removed
     assert covered[0] == story.path[11]
     assert set(covered) <= set(story.path[11:])
     few = story_of(12)
-    few.rules = replace(few.rules, config=replace(few.rules.config, current_stage_after=few.path[-3]))
+    few.rules = replace(
+        few.rules, compaction_config=replace(few.rules.compaction_config, current_stage_after=few.path[-3])
+    )
     assert few.plan(goal=0, summaries={}).receipt is None
 
 

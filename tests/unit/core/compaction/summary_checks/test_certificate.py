@@ -30,7 +30,7 @@ def plan(story: Story, *, goal: int = 0, path: list[str] | None = None) -> Compa
     return plan_compaction(
         story.state,
         story.bind(replace(attaching(), text="And now?")),
-        story.rules.config,
+        story.rules.compaction_config,
         tokenizer=story.rules.tokenizer,
         plan_layout=story.rules.plan_layout,
         window=10_000,

@@ -43,14 +43,14 @@ def test_tokens_are_counted_up_to_the_end_of_each_message() -> None:
     sizes = [count_message_tokens(message, HEAVY) for message in messages]
     assert sizes[0] == HEAVY.count("one") + 7
     found = look(story, Turn(text="now"))
-    assert (found.first_message, list(found.token_offsets)) == (0, [sum(sizes[:count]) for count in range(1, 5)])
+    assert (found.first_message, list(found.cumulative_tokens)) == (0, [sum(sizes[:count]) for count in range(1, 5)])
 
 
 def test_l1_is_the_first_message_that_is_counted() -> None:
     story = story_of(SystemParts(base="Be terse."))
     found = look(story, Turn(text="now"))
-    assert (found.first_message, found.token_offsets[0]) == (1, HEAVY.count("Be terse.") + 7)
-    assert len(found.token_offsets) == 5
+    assert (found.first_message, found.cumulative_tokens[0]) == (1, HEAVY.count("Be terse.") + 7)
+    assert len(found.cumulative_tokens) == 5
 
 
 def test_changed_text_costs_its_update() -> None:
@@ -67,7 +67,7 @@ def test_remaining_line_of_cut_result_is_no_gain() -> None:
     (carrier,) = look(story, Turn(text="now")).carriers
     sent = story.prompt(Turn(text="now")).messages[0].tokens
     assert (carrier.message_index, carrier.unused, carrier.in_use) == (0, (), ())
-    assert 250 < carrier.rest_tokens < sent - QUARTERS.count("one")
+    assert 250 < carrier.obsolete_tokens < sent - QUARTERS.count("one")
 
 
 def test_question_tokens_include_unsent_text_and_repeated_results() -> None:

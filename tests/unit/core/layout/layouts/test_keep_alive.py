@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.layout.layouts import is_keep_alive_worth_it, keep_alive_interval, return_probability_after
+from lamella.core.layout.layouts import is_keep_alive_worth_it, keep_alive_interval, return_probability_in_next_lifetime
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.prompt.cache_history import NO_CACHE_HISTORY, CacheHistory
 from lamella.core.values import replace
@@ -32,7 +32,7 @@ def test_keep_alive_pays_from_nine_percent_at_read_price_of_a_tenth() -> None:
 
 def test_keep_alive_never_pays_at_half_price_with_few_returns() -> None:
     assert not is_keep_alive_worth_it(
-        return_probability_after(OFTEN, 570, DEAR), DEAR, cached_tokens=10_000, total=10_000
+        return_probability_in_next_lifetime(OFTEN, 570, DEAR), DEAR, cached_tokens=10_000, total=10_000
     )
 
 
@@ -45,16 +45,20 @@ def test_uncached_prompt_is_not_kept_alive() -> None:
 
 
 def test_return_probability_rises_with_past_returns_and_falls_with_absence() -> None:
-    assert return_probability_after(OFTEN, 285, CHEAP) > return_probability_after(NO_CACHE_HISTORY, 285, CHEAP)
-    assert return_probability_after(OFTEN, 285, CHEAP) > return_probability_after(OFTEN, 570, CHEAP)
-    assert return_probability_after(CacheHistory(requests=20, long_expiries=4), 285, CHEAP) < return_probability_after(
+    assert return_probability_in_next_lifetime(OFTEN, 285, CHEAP) > return_probability_in_next_lifetime(
         NO_CACHE_HISTORY, 285, CHEAP
     )
+    assert return_probability_in_next_lifetime(OFTEN, 285, CHEAP) > return_probability_in_next_lifetime(
+        OFTEN, 570, CHEAP
+    )
+    assert return_probability_in_next_lifetime(
+        CacheHistory(requests=20, long_expiries=4), 285, CHEAP
+    ) < return_probability_in_next_lifetime(NO_CACHE_HISTORY, 285, CHEAP)
     # A pause that was bridged tells as much of who comes back as one that was not.
-    assert return_probability_after(
+    assert return_probability_in_next_lifetime(
         CacheHistory(requests=20, kept_alive_pauses=4), 285, CHEAP
-    ) == return_probability_after(OFTEN, 285, CHEAP)
-    assert return_probability_after(OFTEN, 3_600, CHEAP) == 0
+    ) == return_probability_in_next_lifetime(OFTEN, 285, CHEAP)
+    assert return_probability_in_next_lifetime(OFTEN, 3_600, CHEAP) == 0
 
 
 def test_keep_alive_at_break_even_does_not_pay() -> None:

@@ -8,7 +8,7 @@ def test_default_probabilities_apply_without_history() -> None:
     probabilities = estimate_reuse(NO_CACHE_HISTORY)
     assert 0 < probabilities.expiry < 0.2
     assert probabilities.reattach_probability("a.md") == probabilities.mean_reattach
-    assert probabilities.drop_probability("a.md") == probabilities.mean_drop
+    assert probabilities.leave_probability("a.md") == probabilities.mean_drop
 
 
 def test_expiries_raise_expiry_probability_and_quiet_requests_lower_it() -> None:
@@ -21,13 +21,17 @@ def test_often_reattached_note_saves_less_when_dropped() -> None:
     habits = {"often.md": AttachmentStats(absent=10, returned=6), "never.md": AttachmentStats(absent=30)}
     probabilities = estimate_reuse(NO_CACHE_HISTORY._replace(attachment_stats=habits))
     assert (
-        probabilities.expected_saving("often.md", 0.1, 1.25) < 0 < probabilities.expected_saving("never.md", 0.1, 1.25)
+        probabilities.saving_of_removed_artifact("often.md", 0.1, 1.25)
+        < 0
+        < probabilities.saving_of_removed_artifact("never.md", 0.1, 1.25)
     )
-    assert probabilities.expected_saving("never.md", 0.1, 1.25) < probabilities.saving_if_dropped(0.1, 1.25)
+    assert probabilities.saving_of_removed_artifact("never.md", 0.1, 1.25) < probabilities.saving_of_removed_text(
+        0.1, 1.25
+    )
 
 
 def test_free_reads_save_nothing() -> None:
-    assert estimate_reuse(NO_CACHE_HISTORY).saving_if_dropped(0.0, 1.0) == 0
+    assert estimate_reuse(NO_CACHE_HISTORY).saving_of_removed_text(0.0, 1.0) == 0
 
 
 def test_short_expiries_are_estimated_from_past_ones() -> None:
@@ -41,12 +45,12 @@ def test_short_expiries_are_estimated_from_past_ones() -> None:
 def test_cut_saves_no_more_than_the_same_costs_a_turn_later() -> None:
     probabilities = estimate_reuse(NO_CACHE_HISTORY)
     nothing_goes, some_goes = (
-        probabilities.saving_if_delayed(0.1, 1.25, tokens_after_cut=1_000, leaving_tokens=going)
+        probabilities.cost_of_cut_next_turn(0.1, 1.25, tokens_after_cut=1_000, leaving_tokens=going)
         for going in (0.0, 500.0)
     )
     assert 0 < some_goes < nothing_goes < 1_150
-    assert probabilities.saving_if_delayed(0.1, 1.25, tokens_after_cut=1_000, leaving_tokens=1_000) == 0
-    assert probabilities.saving_if_delayed(1.0, 1.0, tokens_after_cut=1_000, leaving_tokens=500) == 0
+    assert probabilities.cost_of_cut_next_turn(0.1, 1.25, tokens_after_cut=1_000, leaving_tokens=1_000) == 0
+    assert probabilities.cost_of_cut_next_turn(1.0, 1.0, tokens_after_cut=1_000, leaving_tokens=500) == 0
 
 
 def test_expected_saving_counts_reads_until_return_expiry_or_cut() -> None:
@@ -58,9 +62,11 @@ def test_expected_saving_counts_reads_until_return_expiry_or_cut() -> None:
     )
     assert [probabilities.reattach_probability(name) for name in ("a.md", "b.md")] == pytest.approx([0.05, 0.23])
     # A cut later takes it along with a chance of .45 times the root of .1 / .9.
-    assert probabilities.expected_saving("a.md", 0.1, 1.0) == pytest.approx(0.9 * (0.1 - 0.05) / (0.05 + 0.1 + 0.15))
-    assert probabilities.saving_if_dropped(0.1, 1.0) == pytest.approx(0.9 * 0.1 / (0.1 + 0.15))
-    assert probabilities.saving_if_dropped(1.0, 1.0) == pytest.approx(0.9 / 1.1)
+    assert probabilities.saving_of_removed_artifact("a.md", 0.1, 1.0) == pytest.approx(
+        0.9 * (0.1 - 0.05) / (0.05 + 0.1 + 0.15)
+    )
+    assert probabilities.saving_of_removed_text(0.1, 1.0) == pytest.approx(0.9 * 0.1 / (0.1 + 0.15))
+    assert probabilities.saving_of_removed_text(1.0, 1.0) == pytest.approx(0.9 / 1.1)
 
 
 def test_plan_looks_ahead_at_least_ten_requests() -> None:

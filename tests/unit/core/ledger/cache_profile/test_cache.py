@@ -16,8 +16,8 @@ from lamella.core.ledger.cache_profile import (
     CacheRequest,
     CacheSimulation,
     common_prefix_end,
-    common_tokens,
-    shared_tokens,
+    count_common_message_tokens,
+    count_shared_prefix_tokens,
     split_by_price_class,
 )
 from lamella.core.log.call import CacheUsage
@@ -84,7 +84,7 @@ def test_other_model_or_tools_share_nothing() -> None:
 def test_tool_definitions_are_part_of_the_shared_prefix() -> None:
     bare, armed = request("the same text"), request("the same text", tools=(SEARCH,))
     longer = replace(armed, total=armed.total + 100)
-    tools = shared_tokens(armed, longer, MEASURE) - shared_tokens(bare, bare, MEASURE)
+    tools = count_shared_prefix_tokens(armed, longer, MEASURE) - count_shared_prefix_tokens(bare, bare, MEASURE)
     assert tools == count_tools_tokens([SEARCH], MEASURE.count)
 
 
@@ -194,7 +194,7 @@ def served(requests: Sequence[CacheRequest], lifetime: int, profile: CacheProfil
         held = [
             one for one in held if one.at is None or now.at is None or (now.at - one.at).total_seconds() <= lifetime
         ]
-        found.append(max((shared_tokens(one, now, MEASURE, profile=profile) for one in held), default=0))
+        found.append(max((count_shared_prefix_tokens(one, now, MEASURE, profile=profile) for one in held), default=0))
         # What a newer one begins with lives as long as that does, unless the cache tells the two apart.
         held = [
             *(one for one in held if not begins(now, one) or (profile.invalidates and one.effort != now.effort)),
@@ -261,7 +261,7 @@ def test_each_request_stores_divergence_from_newest(requests: list[CacheRequest]
 def test_messages_of_equal_bytes_are_shared_regardless_of_pieces() -> None:
     said, told = (Message(role=Role.USER, pieces=pieces, tokens=4) for pieces in (("ab", "c\n"), ("a", "bc\n")))
     first, then, other = message("one"), message("two"), message("two", Role.ASSISTANT)
-    assert common_tokens((first, said, then), (first, told, then), MEASURE) == sum(
+    assert count_common_message_tokens((first, said, then), (first, told, then), MEASURE) == sum(
         one.tokens + MEASURE.tokens_per_message for one in (first, said, then)
     )
-    assert common_tokens((said, then), (told, other), MEASURE) == 4 + MEASURE.tokens_per_message
+    assert count_common_message_tokens((said, then), (told, other), MEASURE) == 4 + MEASURE.tokens_per_message

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.unit.hypothesis_profile import steady
 
 from lamella.core.artifacts.kinds import make_image_data
-from lamella.core.ledger.cache_profile import common_tokens
+from lamella.core.ledger.cache_profile import count_common_message_tokens
 from lamella.core.messages import Message, Role
 from lamella.core.values import replace
 from lamella.tokenizers.counter import OfflineTokenCounter
@@ -35,7 +35,7 @@ def test_common_tokens_within_message_are_common_token_prefix(same: list[str], o
     before, now = "".join(same + old), "".join(same + new)
     if before == now:
         return
-    assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
+    assert count_common_message_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
 
 
 @steady
@@ -44,24 +44,26 @@ def test_how_a_text_is_cut_into_pieces_does_not_matter(same: list[str], old: lis
     before, now = "".join(same + old), "".join(same + new)
     if before == now:
         return
-    whole = common_tokens([message(before)], [message(now)], MEASURE)
-    assert common_tokens([message(*same, *old)], [message(*same, *new)], MEASURE) == whole
+    whole = count_common_message_tokens([message(before)], [message(now)], MEASURE)
+    assert count_common_message_tokens([message(*same, *old)], [message(*same, *new)], MEASURE) == whole
 
 
 def test_equal_messages_count_with_their_overhead_and_their_images() -> None:
     picture = make_image_data(b"x", media_type="image/png", width=512, height=512)
     seen = Message(role=Role.USER, pieces=("hello world",), images=(picture,), tokens=2)
-    assert common_tokens([seen], [seen, message("more")], MEASURE) == 2 + MEASURE.count_image(512, 512) + 3
+    assert (
+        count_common_message_tokens([seen], [seen, message("more")], MEASURE) == 2 + MEASURE.count_image(512, 512) + 3
+    )
 
 
 def test_messages_of_different_roles_share_nothing() -> None:
-    assert common_tokens([message("hello")], [message("hello", role=Role.ASSISTANT)], MEASURE) == 0
+    assert count_common_message_tokens([message("hello")], [message("hello", role=Role.ASSISTANT)], MEASURE) == 0
 
 
 def test_difference_far_into_a_long_text_is_found() -> None:
     start = "".join(f"line {number}\n" for number in range(5_000))
     before, now = start + "old end", start + "new end"
-    assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
+    assert count_common_message_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
 
 
 def test_only_diverging_line_is_tokenized() -> None:
@@ -73,14 +75,14 @@ def test_only_diverging_line_is_tokenized() -> None:
 
     start = "".join(f"line {number}\n" for number in range(1_000))
     before, now = message(start + "one old end"), message(start + "one new end")
-    assert common_tokens([before], [now], replace(MEASURE, encode=note_down)) == MEASURE.count(start) + 1
+    assert count_common_message_tokens([before], [now], replace(MEASURE, encode=note_down)) == MEASURE.count(start) + 1
     assert read == ["one old end", "one new end"]
 
 
 @pytest.mark.parametrize("ends", ["\n", " b", "/b", "\t", ""])
 def test_line_break_followed_by_change_is_not_shared(ends: str) -> None:
     before, now = "alpha\nbeta\n<a>", f"alpha\nbeta\n{ends}"
-    assert common_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
+    assert count_common_message_tokens([message(before)], [message(now)], MEASURE) == true_common(before, now)
 
 
 def test_counted_pieces_are_not_counted_again() -> None:
@@ -92,5 +94,5 @@ def test_counted_pieces_are_not_counted_again() -> None:
 
     pieces = ("alpha\n", "beta\n")
     old = Message(role=Role.USER, pieces=(*pieces, "old end"), tokens=30, piece_token_counts=(11, 17, 2))
-    shared = common_tokens([old], [message(*pieces, "new end")], replace(MEASURE, count=count))
+    shared = count_common_message_tokens([old], [message(*pieces, "new end")], replace(MEASURE, count=count))
     assert (shared, "".join(counted)) == (11 + 17, "")

@@ -6,8 +6,8 @@ from decimal import Decimal
 import pytest
 from tests.unit.core.compaction.stories import QUARTERS
 
-from lamella.core.ledger.cache_profile import CacheBreakpoints, CacheProfile, CacheRequest
-from lamella.core.ledger.entry import CostEstimate, Pricing, estimate_compaction_cost
+from lamella.core.ledger.cache_profile import BreakpointCandidates, CacheProfile, CacheRequest
+from lamella.core.ledger.entry import CompactionCostEstimate, Pricing, estimate_compaction_cost
 from lamella.core.log.call import CacheUsage
 from lamella.core.messages import Message, Role
 from lamella.core.values import replace
@@ -34,39 +34,41 @@ AS_IS = request(RULES, OLD, NEW)
 COMPACTED = request(RULES, SHORT, NEW)
 
 
-def outlook(sent: CacheRequest | None, *, as_is: CacheRequest = AS_IS, at: datetime | None = NOON) -> CostEstimate:
+def outlook(
+    sent: CacheRequest | None, *, as_is: CacheRequest = AS_IS, at: datetime | None = NOON
+) -> CompactionCostEstimate:
     pricing = Pricing(profile=CacheProfile(name="p"), price=price)
     return estimate_compaction_cost(sent, as_is=as_is, compacted=COMPACTED, pricing=pricing, tokenizer=QUARTERS, at=at)
 
 
 def test_cached_text_after_cut_is_priced_again() -> None:
     # As it is 110 tokens are read and 5 are new; compacted, 10 are read and 25 are new.
-    assert outlook(SENT) == CostEstimate(
+    assert outlook(SENT) == CompactionCostEstimate(
         changed_tokens=100, cost_now=Decimal((10 + 250) - (110 + 50)), saved_per_turn=Decimal(115 - 35)
     )
 
 
 def test_unsent_prompt_moves_nothing_and_costs_less() -> None:
-    assert outlook(None) == CostEstimate(
+    assert outlook(None) == CompactionCostEstimate(
         changed_tokens=0, cost_now=Decimal(350 - 1_150), saved_per_turn=Decimal(115 - 35)
     )
 
 
 def test_compaction_sharing_more_moves_nothing() -> None:
     found = outlook(SENT, as_is=request(OLD, NEW))
-    assert found == CostEstimate(
+    assert found == CompactionCostEstimate(
         changed_tokens=0, cost_now=Decimal((10 + 250) - 1_050), saved_per_turn=Decimal(105 - 35)
     )
 
 
 def test_unknown_prices_give_tokens_only() -> None:
-    unknown = CostEstimate(changed_tokens=100, cost_now=None, saved_per_turn=None)
+    unknown = CompactionCostEstimate(changed_tokens=100, cost_now=None, saved_per_turn=None)
     assert outlook(SENT, at=None) == unknown
     assert outlook(SENT, as_is=request(RULES, OLD, NEW * 100)) == unknown
 
 
 def with_tail(made: CacheRequest) -> CacheRequest:
-    return replace(made, breakpoints=CacheBreakpoints(tail=(len(made.messages), 0)))
+    return replace(made, breakpoints=BreakpointCandidates(tail=(len(made.messages), 0)))
 
 
 @pytest.mark.parametrize(("minutes", "read_as_is"), [(1, 110), (10, 0)])

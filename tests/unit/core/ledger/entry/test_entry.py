@@ -11,14 +11,14 @@ from lamella.core.ledger.entry import (
     CacheLedger,
     LedgerEntry,
     Pricing,
+    add_predicted_turn,
+    make_answer_call,
     make_auxiliary_call,
     make_prefix_report,
     predict_cache_usage,
-    record_call,
-    record_turn,
     to_cache_request,
 )
-from lamella.core.log.call import CacheOutcome, CacheUsage, CallTiming, PrefixChangeCause, TurnCost
+from lamella.core.log.call import CacheOutcome, CacheUsage, CallTiming, PrefixChangeCause, TurnInputCost
 from lamella.core.log.turn import HistoryRewrite, LayoutPlan, ReasoningEffort, SystemParts, Turn
 from lamella.core.messages import CacheDiagnosis, ModelReply, StopReason, Usage
 from lamella.core.prompt.advance import pending_prompt
@@ -45,7 +45,7 @@ def asked(story: Story, turn: Turn) -> Envelope:
 def entries(story: Story, *turns: Turn) -> list[LedgerEntry]:
     ledger, made = CacheLedger(), []
     for turn in turns:
-        entry, ledger = record_turn(ledger, asked(story, turn), pricing=TARIFF, at=NOON)
+        entry, ledger = add_predicted_turn(ledger, asked(story, turn), pricing=TARIFF, at=NOON)
         story.say(turn.text, "yes, indeed", turn)
         made.append(entry)
     return made
@@ -84,15 +84,15 @@ def test_cached_tokens_are_reported_by_layer() -> None:
 
 def test_unknown_price_gives_no_cost() -> None:
     pricing = Pricing(profile=TARIFF.profile)
-    entry, _ = record_turn(CacheLedger(), asked(Story(), Turn(text="one")), pricing=pricing, at=None)
+    entry, _ = add_predicted_turn(CacheLedger(), asked(Story(), Turn(text="one")), pricing=pricing, at=None)
     assert entry.cost is None
     assert entry.predicted_usage is not None
 
 
 def test_zero_price_gives_zero_cost() -> None:
     pricing = Pricing(profile=TARIFF.profile, price=lambda use, at, *, output=0: Decimal(0))
-    entry, _ = record_turn(CacheLedger(), asked(Story(), Turn(text="one")), pricing=pricing, at=None)
-    assert entry.cost == TurnCost(amount=Decimal(0), naive=Decimal(0), limit=Decimal(0))
+    entry, _ = add_predicted_turn(CacheLedger(), asked(Story(), Turn(text="one")), pricing=pricing, at=None)
+    assert entry.cost == TurnInputCost(amount=Decimal(0), naive=Decimal(0), limit=Decimal(0))
 
 
 def test_perfect_cache_serves_everything_sent_before() -> None:
@@ -134,10 +134,10 @@ def test_cache_invalidation_without_moved_bytes_is_reported() -> None:
         (SystemParts(base="Be kind."), PrefixChangeCause.SYSTEM_CHANGED),
     ):
         story = Story()
-        _, ledger = record_turn(CacheLedger(), asked(story, Turn(text="one")), pricing=pricing, at=NOON)
+        _, ledger = add_predicted_turn(CacheLedger(), asked(story, Turn(text="one")), pricing=pricing, at=NOON)
         story.say("one", "yes, indeed", Turn(text="one"))
         story.terms = replace(story.terms, reasoning_effort=ReasoningEffort.LOW)
-        entry, _ = record_turn(ledger, asked(story, Turn(text="two", system=system)), pricing=pricing, at=NOON)
+        entry, _ = add_predicted_turn(ledger, asked(story, Turn(text="two", system=system)), pricing=pricing, at=NOON)
         assert entry.prefix.prefix_change.cause is cause
         assert (entry.prefix.prefix_change.segment == "effort") is (cause is PrefixChangeCause.NONE)
 
@@ -150,7 +150,7 @@ def test_model_call_has_prediction_report_verdict_and_cost() -> None:
     usage = Usage(plain=5, read=2, write=0, output=3)
     said = CacheDiagnosis(verdict="missed", missed=3)
     reply = ModelReply(text="yes", stop=StopReason.END, usage=usage, id="r", diagnosis=said)
-    call = record_call(
+    call = make_answer_call(
         entry,
         prompt,
         reply,
@@ -167,7 +167,7 @@ def test_model_call_has_prediction_report_verdict_and_cost() -> None:
     assert (call.stop, call.id, call.retries, call.timing.total) == ("end", "r", 1, 2.0)
     assert (call.diagnosis, call.cost, call.by_layer) == (said, entry.cost, {"L5_USER": 1})
     foreseen = CacheUsage(read=1, write=0, uncached=0)
-    stopped = record_call(
+    stopped = make_answer_call(
         entry,
         prompt,
         replace(reply, usage=Usage()),

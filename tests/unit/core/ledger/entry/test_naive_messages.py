@@ -41,8 +41,8 @@ def test_naive_request_describes_image_for_text_only_model() -> None:
 def test_naive_first_turn_equals_actual_one() -> None:
     first = Story().prompt(replace(attaching(NOTE, PICTURE), text="one"))
     assert naive_messages(first) == first.messages
-    assert naive_messages(first)[-1] is first.question
+    assert naive_messages(first)[-1] is first.question_message
     bare = talked().prompt(Turn(text="two"))
-    assert naive_messages(bare)[-1] is bare.user.message
+    assert naive_messages(bare)[-1] is bare.question.message
     pictured = talked().prompt(replace(attaching(PICTURE), text="two"))
     assert naive_messages(pictured)[-1].images == PICTURE.images

@@ -54,29 +54,29 @@ def test_compaction_on_other_branch_does_not_apply() -> None:
 def test_undo_voids_compaction_and_later_ones_of_branch() -> None:
     said = {**SAID, "q2": 10, "a2": 11, "q3": 20, "a3": 21}
     made = committed(("one", "a1", 5), ("two", "a2", 15), ("three", "a3", 25))
-    made.undo("two", message_numbers=said, event_number=30)
+    made.undo_from("two", message_numbers=said, event_number=30)
     assert [event.id for event in made.active_on_branch(said).events] == ["one"]
 
 
 def test_undo_keeps_compactions_of_other_branches() -> None:
     said = {**SAID, "q3": 20, "a3": 21}
     made = committed(("here", "a2", 15), ("there", "a1", 25))
-    made.undo("here", message_numbers=said, event_number=30)
+    made.undo_from("here", message_numbers=said, event_number=30)
     other = {"q1": 0, "a1": 1, "q9": 28}
     assert [event.id for event in made.active_on_branch(other).events] == ["there"]
 
 
 def test_inactive_compaction_cannot_be_undone() -> None:
     made = committed(("r", "a3", 6))
-    made.undo("r", message_numbers=SAID, event_number=7)
+    made.undo_from("r", message_numbers=SAID, event_number=7)
     with pytest.raises(ValueError, match="no compaction r to undo"):
-        made.undo("r", message_numbers=SAID, event_number=8)
+        made.undo_from("r", message_numbers=SAID, event_number=8)
 
 
 def test_compactions_active_at_earlier_event_are_known() -> None:
     said = {**SAID, "q3": 10, "a3": 11}
     made = committed(("r", "a2", 6))
-    made.undo("r", message_numbers=said, event_number=20)
+    made.undo_from("r", message_numbers=said, event_number=20)
     assert made.active_on_branch(said).events == ()
     assert [event.id for event in made.active_on_branch(said, as_of_event=10).events] == ["r"]
     assert made.active_on_branch(said, as_of_event=20).events == ()
@@ -84,10 +84,10 @@ def test_compactions_active_at_earlier_event_are_known() -> None:
 
 def test_only_active_compaction_counts_as_undone_since() -> None:
     made = committed(("r", "a3", 6))
-    made.undo("r", message_numbers=SAID, event_number=7)
-    assert not made.was_undone(5)
-    assert made.was_undone(6)
-    assert not made.was_undone(7)
-    assert not committed(("r", "a3", 6)).was_undone(6)
-    assert made.was_undone(6, to_event=7)
-    assert not made.was_undone(5, to_event=7)
+    made.undo_from("r", message_numbers=SAID, event_number=7)
+    assert not made.was_any_undone(5)
+    assert made.was_any_undone(6)
+    assert not made.was_any_undone(7)
+    assert not committed(("r", "a3", 6)).was_any_undone(6)
+    assert made.was_any_undone(6, to_event=7)
+    assert not made.was_any_undone(5, to_event=7)

@@ -18,7 +18,7 @@ from lamella.core.log.call import (
     ModelCall,
     PrefixChange,
     PrefixChangeCause,
-    TurnCost,
+    TurnInputCost,
 )
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep, CompactionStepName, SkippedStep
 from lamella.core.log.turn import (
@@ -105,7 +105,7 @@ CALL = ModelCall(
     predicted=CacheUsage(read=0, write=5, uncached=10**7),
     usage=Usage(plain=1, read=0, write=3, write_long=4, output=5, reasoning=2, fault="odd"),
     by_layer={"L1_SYSTEM": 3, "L5_USER": 0},
-    cost=TurnCost(amount=Decimal("0.00010"), naive=Decimal("1E-7"), limit=Decimal(0)),
+    cost=TurnInputCost(amount=Decimal("0.00010"), naive=Decimal("1E-7"), limit=Decimal(0)),
     billed=Decimal("12.50"),
     timing=CallTiming(build=0.25, first=1e-7, total=12.0),
     stop="end",

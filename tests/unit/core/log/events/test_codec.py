@@ -15,7 +15,7 @@ from tests.unit.core.log.events.samples import (
 )
 
 from lamella.core.log.call import CallTiming
-from lamella.core.log.events.artifact import AttachmentEvent
+from lamella.core.log.events.artifact import PendingCommandsEvent
 from lamella.core.log.events.codec import (
     build_compaction_batch,
     build_erasure_batch,
@@ -40,7 +40,7 @@ from lamella.core.log.events.kinds import (
     SettingsEvent,
     SwitchEvent,
 )
-from lamella.core.log.events.message import make_unplaced_message_event
+from lamella.core.log.events.message import make_unplaced_question_event
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
 from lamella.errors import ArtifactError
@@ -71,7 +71,7 @@ WRITTEN = {
     "compaction: before": build_compaction_batch(RECEIPT, timestamp=AT, resent_message="q3"),
     "undo": build_event_batch(UndoEvent(receipt="r1"), timestamp=AT),
     "erasure": build_erasure_batch("a.md", ["sha256:a", "sha256:b"], timestamp=AT),
-    "message: open": build_event_batch(replace(make_unplaced_message_event(FULL), id="m", parent="p"), timestamp=AT),
+    "message: open": build_event_batch(replace(make_unplaced_question_event(FULL), id="m", parent="p"), timestamp=AT),
 }
 
 
@@ -98,7 +98,7 @@ def test_every_written_kind_is_recorded_or_newer() -> None:
 
 def test_obsolete_events_are_read_and_ignored() -> None:
     assert decode_event(EventRecord(kind=EventKind.FOLD, at=AT, body='{"number":3}')) == IgnoredEvent()
-    assert decode_event(EventRecord(kind=EventKind.ATTACHMENT, at=AT, body='{"number":3}')) == AttachmentEvent()
+    assert decode_event(EventRecord(kind=EventKind.ATTACHMENT, at=AT, body='{"number":3}')) == PendingCommandsEvent()
     assert decode_event(EventRecord(kind=EventKind.STAGE, at=AT, body='{"number":3}')) == StageEvent()
 
 

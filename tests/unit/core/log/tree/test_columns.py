@@ -9,8 +9,8 @@ from tests.unit.core.log.test_snapshots import CHAT, RECORDS, fold
 
 from lamella.core.artifacts.model import ArtifactId, ArtifactKind
 from lamella.core.log.events.artifact import StoredArtifact, StoredSource
-from lamella.core.log.events.message import MessageEvent
-from lamella.core.log.log import EventLog
+from lamella.core.log.events.message import QuestionEvent
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.snapshots import (
     decode_separate_columns,
     decode_snapshot,
@@ -101,7 +101,7 @@ def test_incomplete_turns_are_not_separated() -> None:
 def test_branch_is_listed_and_texts_are_found_lazily() -> None:
     apart = Apart(TURNS, STANDING)
     snapshot = replace(make_snapshot(fold(RECORDS), after=0), nodes=apart.nodes)
-    log, _ = restore_log([snapshot], EventLog(CHAT))
+    log, _ = restore_log([snapshot], FoldedLog(CHAT))
     names, texts = message_ids_and_texts(log.branch_records())
     assert [name for name, text in zip(names, texts, strict=True) if isinstance(text, str)] == [
         node.id for node in TURNS[::2]
@@ -131,7 +131,7 @@ def test_tool_rounds_survive_separation() -> None:
 PLACED = LayoutPlan(priced=True)
 IMPRINT = RequestFingerprint(renderer=1, system="s", library="l", prefix="p", whole="w")
 NOTE = StoredArtifact(id=ArtifactId("a"), kind=ArtifactKind.NOTE, title="a", hash="h", source=StoredSource())
-OWN: dict[str, Callable[[MessageEvent, int], MessageEvent]] = {
+OWN: dict[str, Callable[[QuestionEvent, int], QuestionEvent]] = {
     "where things stand": lambda event, _: replace(event, placement=PLACED),
     "where things stand at a price": lambda event, at: replace(event, placement=replace(PLACED, cost=float(at))),
     "what was sent": lambda event, at: replace(event, imprint=replace(IMPRINT, whole=f"{at}")),
@@ -139,8 +139,8 @@ OWN: dict[str, Callable[[MessageEvent, int], MessageEvent]] = {
 }
 
 
-def change(node: MessageNode, how: Callable[[MessageEvent, int], MessageEvent]) -> MessageNode:
-    return replace(node, event=how(node.event, node.event_number)) if isinstance(node.event, MessageEvent) else node
+def change(node: MessageNode, how: Callable[[QuestionEvent, int], QuestionEvent]) -> MessageNode:
+    return replace(node, event=how(node.event, node.event_number)) if isinstance(node.event, QuestionEvent) else node
 
 
 @pytest.mark.parametrize("own", OWN)

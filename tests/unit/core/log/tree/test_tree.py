@@ -10,7 +10,7 @@ from tests.unit.raw_events import write_raw
 
 from lamella.core.log.branch import branch_content_hashes, read_turns, read_turns_in_batches
 from lamella.core.log.events.kinds import EventKind, EventRecord
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.snapshots import make_snapshot, restore_log
 from lamella.core.log.tree import (
     MessageTree,
@@ -25,7 +25,7 @@ from lamella.core.log.turn_records import (
     MessageNode,
     TurnRecord,
     TurnRecordBatch,
-    message_ids,
+    branch_message_ids,
     message_ids_and_texts,
     split_records,
     unpack_branch_parts,
@@ -34,19 +34,19 @@ from lamella.core.values import replace
 from lamella.errors import StoreCorruptedError
 
 
-def restore(*ends: int, records: Sequence[EventRecord] = RECORDS) -> EventLog:
+def restore(*ends: int, records: Sequence[EventRecord] = RECORDS) -> FoldedLog:
     """A log out of snapshots that each end after so many events."""
     starts = (0, *ends)
     kept = [make_snapshot(fold(records[:end]), after=start) for start, end in zip(starts, ends, strict=False)]
-    return restore_log(kept, EventLog(CHAT))[0]
+    return restore_log(kept, FoldedLog(CHAT))[0]
 
 
-def nodes_of(log: EventLog) -> MessageTree:
+def nodes_of(log: FoldedLog) -> MessageTree:
     assert isinstance(log.nodes, MessageTree)
     return log.nodes
 
 
-def runs_on(log: EventLog) -> list[int]:
+def runs_on(log: FoldedLog) -> list[int]:
     """How many turns each run of the active branch has."""
     return [
         len(part.message_ids) // 2
@@ -76,7 +76,7 @@ def test_turns_of_batch_equal_folded_ones() -> None:
         folded.branch_records()[1:3],
     )
     assert len(log.branch_records()) == 6
-    assert message_ids(log.branch_records()) == message_ids(folded.branch_records())
+    assert branch_message_ids(log.branch_records()) == branch_message_ids(folded.branch_records())
     with pytest.raises(IndexError):
         log.branch_records()[6]
 
@@ -103,8 +103,8 @@ def test_messages_are_listed_equally_in_batches_and_singly() -> None:
 @pytest.mark.parametrize("turns", range(7))
 def test_branch_is_split_after_any_turn(ends: tuple[int, ...], turns: int) -> None:
     path = (restore(*ends) if ends else fold(RECORDS)).branch_records()
-    before, rest = (message_ids(part) for part in split_records(path, turns))
-    assert (before, rest) == (message_ids(path)[: 2 * turns], message_ids(path)[2 * turns :])
+    before, rest = (branch_message_ids(part) for part in split_records(path, turns))
+    assert (before, rest) == (branch_message_ids(path)[: 2 * turns], branch_message_ids(path)[2 * turns :])
 
 
 def test_turns_read_in_batches_equal_single_ones() -> None:
@@ -210,7 +210,7 @@ def test_consecutive_turns_are_listed_without_unpacking() -> None:
     snapshot = make_snapshot(fold(records), after=0)
     columns = pack_columns(snapshot.nodes)._replace(rest=Raw(b"nothing that was written"))
     assert columns.consecutive_start is not None
-    log, _ = restore_log([replace(snapshot, nodes=PackedMessages(columns))], EventLog(CHAT))
+    log, _ = restore_log([replace(snapshot, nodes=PackedMessages(columns))], FoldedLog(CHAT))
     assert message_ids_and_texts(log.branch_records()) == message_ids_and_texts(told)
     assert len(log.branch_records()) == len(told)
     assert list(iter_parents(log.nodes)) == [(name, node.parent) for name, node in fold(records).nodes.items()]
@@ -240,7 +240,7 @@ def test_sent_hashes_are_packed_and_restored() -> None:
     for number in (1, 2):
         scribe.ask(f"q{number}", fingerprint=replace(sent, whole=f"sha256:{number}"))
         scribe.reply(f"a{number}")
-    log = restore_log([make_snapshot(scribe.log, after=0)], EventLog(CHAT))[0]
+    log = restore_log([make_snapshot(scribe.log, after=0)], FoldedLog(CHAT))[0]
     imprints = [
         record.message.event.imprint
         for record in log.branch_records()

@@ -1,7 +1,7 @@
 """Fingerprints: hashes and ratios of the request of a question, stored with it."""
 
 from lamella.core.log.events.codec import build_question_batch, decode_event
-from lamella.core.log.events.message import MessageEvent, turn_from_event
+from lamella.core.log.events.message import QuestionEvent, turn_from_event
 from lamella.core.log.turn import RequestFingerprint, Turn, TurnSettings
 
 KEPT = RequestFingerprint(
@@ -27,7 +27,7 @@ def test_question_keeps_fingerprint_and_old_one_has_none() -> None:
     for fingerprint in (KEPT, None):
         batch = build_question_batch(Turn(text="hi", fingerprint=fingerprint), message_id="m", parent="", timestamp="")
         event = decode_event(batch.records[0])
-        assert isinstance(event, MessageEvent)
+        assert isinstance(event, QuestionEvent)
         assert event.imprint == fingerprint
         assert ("imprint" in batch.records[0].body) == (fingerprint is not None)
         assert turn_from_event(event, {}, defaults=TurnSettings()).fingerprint == fingerprint

@@ -3,7 +3,7 @@
 import re
 
 from lamella import Conversation, Note, Turn
-from lamella.core.log.turn import MessageAuthor, message_id
+from lamella.core.log.turn import MessageAuthor, compute_message_id
 
 
 def first(conversation: str = "c", text: str = "hello", note: str = "A") -> Turn:
@@ -24,15 +24,15 @@ def test_conversation_text_attachments_role_and_parent_each_make_another_id() ->
         first(conversation="d").envelope.message_id,
         first(text="hullo").envelope.message_id,
         first(note="B").envelope.message_id,
-        message_id("c", parent="", role=MessageAuthor.REPLY, text="hello"),
-        message_id("c", parent="x", role=MessageAuthor.REPLY, text="hello"),
+        compute_message_id("c", parent="", role=MessageAuthor.REPLY, text="hello"),
+        compute_message_id("c", parent="x", role=MessageAuthor.REPLY, text="hello"),
     }
     assert len(ids) == 6
 
 
 def test_texts_joining_alike_have_different_ids() -> None:
-    one = message_id('c","', parent="", role=MessageAuthor.USER, text="x")
-    assert one != message_id("c", parent='","', role=MessageAuthor.USER, text="x")
+    one = compute_message_id('c","', parent="", role=MessageAuthor.USER, text="x")
+    assert one != compute_message_id("c", parent='","', role=MessageAuthor.USER, text="x")
 
 
 def test_message_id_is_in_no_rendered_byte_or_hash() -> None:

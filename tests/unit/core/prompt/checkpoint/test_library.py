@@ -85,7 +85,7 @@ def test_listed_entry_and_known_artifact_round_trip() -> None:
 
 def test_inconsistent_artifact_is_not_stored() -> None:
     with pytest.raises(ValueError, match=r"a\.md"):
-        CheckpointTables().artifact_number(replace(NOTE, trust=TrustLevel.WEB))
+        CheckpointTables().add_artifact(replace(NOTE, trust=TrustLevel.WEB))
 
 
 def test_artifact_without_content_is_not_read() -> None:

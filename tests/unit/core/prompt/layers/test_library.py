@@ -13,10 +13,10 @@ from lamella.core.prompt.layers.library import (
     build_library_layer,
     can_shrink,
     carried_form,
-    fold_library_layer,
     image_note_form,
     make_placed_artifact,
     place_in_library,
+    place_library,
     render_shorter_form,
 )
 from lamella.core.prompt.layers.model import LayerId
@@ -33,9 +33,9 @@ def fold(
     carry_forward: CarryForwardMode = CarryForwardMode.FULL,
     without: tuple[str, ...] = (),
 ) -> dict[str, PlacedArtifact]:
-    return fold_library_layer(
+    return place_library(
         {entry.artifact.id: entry for entry in entries},
-        placed_library=shelf or {},
+        system_library=shelf or {},
         placed={},
         forms=forms or {},
         turn_settings=TurnSettings(carry_forward=carry_forward),
@@ -135,13 +135,13 @@ def test_sticky_attachment_is_carried_in_full() -> None:
 def test_detached_attachment_shrinks_at_next_fold() -> None:
     sticky = TurnSettings(carry_forward=CarryForwardMode.PREVIEW, attachments=AttachmentMode.STICKY)
     held = replace(entry(note("a.md", LONG)), stays_attached=True)
-    placed_library = fold_library_layer(
-        {"a.md": held}, placed_library={}, placed={}, forms={}, turn_settings=sticky, excluded_ids=(), count=COUNT
+    placed_library = place_library(
+        {"a.md": held}, system_library={}, placed={}, forms={}, turn_settings=sticky, excluded_ids=(), count=COUNT
     )
     assert placed_library["a.md"].form is ArtifactForm.FULL
     out = {"a.md": replace(held, stays_attached=False)}
-    later = fold_library_layer(
-        out, placed_library=placed_library, placed={}, forms={}, turn_settings=sticky, excluded_ids=(), count=COUNT
+    later = place_library(
+        out, system_library=placed_library, placed={}, forms={}, turn_settings=sticky, excluded_ids=(), count=COUNT
     )
     assert later["a.md"].form is ArtifactForm.PREVIEW
 

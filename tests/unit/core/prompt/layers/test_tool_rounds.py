@@ -13,7 +13,7 @@ from lamella.core.prompt.layers.tool_rounds import (
     make_call_lines,
     partition_rounds,
     render_call,
-    stub_result,
+    stub_result_message,
 )
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
@@ -126,7 +126,7 @@ def test_call_stays_on_its_line() -> None:
 
 def test_shortened_result_keeps_message_and_recall_hint() -> None:
     whole = build_round_messages("q", (FIRST,), QUARTERS)[2]
-    stub = stub_result(whole, QUARTERS)
+    stub = stub_result_message(whole, QUARTERS)
     assert (stub.message.role, stub.message.call_id, stub.message.failed) == (Role.TOOL, "c2", True)
     assert stub.message.text == stub.segment.text
     assert "8 characters of output" in stub.text
@@ -154,7 +154,7 @@ def test_ended_rounds_leave_one_line_per_call() -> None:
 
 def test_call_line_is_same_for_shortened_result() -> None:
     asked, *results = build_round_messages("q", (FIRST,), QUARTERS)
-    smaller = (asked, *(stub_result(one, QUARTERS) for one in results))
+    smaller = (asked, *(stub_result_message(one, QUARTERS) for one in results))
     assert make_call_lines(smaller, QUARTERS) == make_call_lines((asked, *results), QUARTERS)
     assert make_call_lines((), QUARTERS) == ()
 

@@ -74,5 +74,5 @@ def test_word_positions_are_listed_by_passage_and_half() -> None:
     assert list(index.iter_halves("plan", 0)) == [0, 2]
     assert list(index.iter_halves("plan", 1)) == [1]
     assert index.passages_with_any(["plan", "word"]) == {0, 1}
-    assert (index.find_passage("x"), index.find_passage("plan")) == (1, None)
-    assert index.count_passages(["plan", "word"]) == 2
+    assert (index.find_passage_number("x"), index.find_passage_number("plan")) == (1, None)
+    assert index.max_passage_count(["plan", "word"]) == 2

@@ -14,7 +14,7 @@ from lamella.core.messages import ToolCall, ToolOutput, ToolRound
 from lamella.core.prompt.advance import add_reply, advance, pending_prompt
 from lamella.core.prompt.layers.tool_rounds import build_round_messages
 from lamella.core.prompt.state import PromptState
-from lamella.core.search.index import Passage, list_searchable_texts, passages_in_prompt, version_id
+from lamella.core.search.index import Passage, list_passages, passage_ids_in_prompt, version_id
 from lamella.core.text.content import hash_text
 from lamella.tokenizers.counter import OfflineTokenCounter
 
@@ -33,7 +33,7 @@ def test_messages_are_listed_in_order_after_their_attachments() -> None:
         Turn(text="Which?", attached=(note("alpha"),), tool_results=(result,), reply="Both."),
         Turn(text="And now?"),
     ]
-    passages = list_searchable_texts(past, ("q1", "a1", "q2"))
+    passages = list_passages(past, ("q1", "a1", "q2"))
     assert fields_of(passages) == [
         ("turn 1", "tool", f'{result.id} {{"q":"desks"}}', "two results"),
         ("turn 1", "note", "a.md", "alpha"),
@@ -47,14 +47,14 @@ def test_messages_are_listed_in_order_after_their_attachments() -> None:
 def test_each_artifact_version_is_one_passage() -> None:
     versions = [note("one"), note("two"), note("one")]
     past = [Turn(text="", attached=(version,), reply="") for version in versions]
-    passages = list_searchable_texts(past, [f"m{number}" for number in range(6)])
+    passages = list_passages(past, [f"m{number}" for number in range(6)])
     assert fields_of(passages) == [("turn 1", "note", "a.md", "one"), ("turn 2", "note", "a.md", "two")]
     assert len({one.id for one in passages}) == 2
 
 
 def test_added_rule_is_passage_with_own_id() -> None:
     rules = RuleChanges(added=((1, "Be brief."), (1, "Use metres.")))
-    passages = list_searchable_texts([Turn(text="Which?", rules=rules)], ("q1",))
+    passages = list_passages([Turn(text="Which?", rules=rules)], ("q1",))
     assert fields_of(passages) == [
         ("turn 1", "user", "rule", "Be brief."),
         ("turn 1", "user", "rule", "Use metres."),
@@ -66,12 +66,12 @@ def test_added_rule_is_passage_with_own_id() -> None:
 def test_artifact_without_text_is_no_passage() -> None:
     picture = make_image_artifact(make_image_data(png(2, 2), media_type="image/png", width=2, height=2))
     past = [Turn(text="", attached=(picture, note("")), reply="")]
-    assert list_searchable_texts(past, ("q1", "a1")) == ()
+    assert list_passages(past, ("q1", "a1")) == ()
 
 
 def test_unanswered_question_keeps_message_ids_aligned() -> None:
     past = [Turn(text="one"), Turn(text="two", reply="yes")]
-    assert [(one.id, one.text) for one in list_searchable_texts(past, ("q1", "q2", "a2"))] == [
+    assert [(one.id, one.text) for one in list_passages(past, ("q1", "q2", "a2"))] == [
         ("q1", "one"),
         ("q2", "two"),
         ("a2", "yes"),
@@ -80,14 +80,14 @@ def test_unanswered_question_keeps_message_ids_aligned() -> None:
 
 def test_title_differing_from_id_is_searchable() -> None:
     past = [Turn(text="", attached=(note("x", path="docs/a.md", title="The plan"),), reply="")]
-    assert [one.title for one in list_searchable_texts(past, ("q1", "a1"))] == ["docs/a.md The plan"]
+    assert [one.title for one in list_passages(past, ("q1", "a1"))] == ["docs/a.md The plan"]
 
 
 def test_notes_that_instructions_drew_in_are_passages() -> None:
     drawn = note("Write plainly.", path="style.md")
     parts = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[style]]}")
     past = [Turn(text="", system=parts, reply="")]
-    assert ("turn 1", "note", "style.md", "Write plainly.") in fields_of(list_searchable_texts(past, ("q1", "a1")))
+    assert ("turn 1", "note", "style.md", "Write plainly.") in fields_of(list_passages(past, ("q1", "a1")))
 
 
 def test_earlier_system_texts_are_passages() -> None:
@@ -105,7 +105,7 @@ def test_earlier_system_texts_are_passages() -> None:
 def test_image_is_found_by_title_and_described() -> None:
     image = make_image_data(png(3, 2), media_type="image/png", width=3, height=2)
     past = [Turn(text="", attached=(make_image_artifact(image, title="Harbour at dawn"),), reply="")]
-    (one,) = list_searchable_texts(past, ("q1", "a1"))
+    (one,) = list_passages(past, ("q1", "a1"))
     assert (one.role, one.text) == ("image", "A picture: Harbour at dawn (3 by 2 pixels, image/png)")
     assert one.message == "q1"
 
@@ -121,13 +121,13 @@ def test_image_still_sent_is_not_offered() -> None:
 
 
 def test_turns_may_begin_with_another_number() -> None:
-    passages = list_searchable_texts([Turn(text="one", reply="yes")], ("q7", "a7"), first_turn_number=7)
+    passages = list_passages([Turn(text="one", reply="yes")], ("q7", "a7"), first_turn_number=7)
     assert [(one.place, one.message) for one in passages] == [("turn 7", "q7"), ("turn 7", "a7")]
 
 
 def in_full(turn: BuiltTurn, text: str, *, path: str = "a.md") -> bool:
     version = note(text, path=path)
-    return version_id(version.id, version.hash) in passages_in_prompt(turn.envelope.prompt)
+    return version_id(version.id, version.hash) in passage_ids_in_prompt(turn.envelope.prompt)
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
@@ -135,11 +135,11 @@ def test_text_in_prompt_is_listed_in_every_layout(layout: str) -> None:
     chat = Conversation(layout=layout)
     first = chat.ask("one", attach=[Note(path="a.md", text="alpha")])
     assert in_full(first, "alpha")
-    assert first.envelope.message_id in passages_in_prompt(first.envelope.prompt)
+    assert first.envelope.message_id in passage_ids_in_prompt(first.envelope.prompt)
     chat.reply("yes")
     second = chat.ask("two", attach=[Note(path="a.md", text="alpha")])
     assert in_full(second, "alpha")
-    assert first.envelope.message_id in passages_in_prompt(second.envelope.prompt)
+    assert first.envelope.message_id in passage_ids_in_prompt(second.envelope.prompt)
 
 
 def test_older_version_is_in_prompt_until_library_updates() -> None:
@@ -172,7 +172,7 @@ def test_hidden_turns_are_not_in_prompt() -> None:
     for number in range(3):
         names.append(chat.ask(f"q{number}").envelope.message_id)
         chat.reply("yes")
-    standing = passages_in_prompt(chat.ask("now").envelope.prompt)
+    standing = passage_ids_in_prompt(chat.ask("now").envelope.prompt)
     assert [name in standing for name in names] == [False, False, True]
 
 
@@ -181,8 +181,8 @@ def test_tool_results_are_in_prompt_within_epoch() -> None:
     name = version_id(result.id, result.hash)
     chat = Conversation(layout="in_place")
     chat.ask("one", results=[ToolResult(name="web", output="found")])
-    assert name in passages_in_prompt(chat.ask("two").envelope.prompt)
-    assert name not in passages_in_prompt(chat.ask("three", fold=True).envelope.prompt)
+    assert name in passage_ids_in_prompt(chat.ask("two").envelope.prompt)
+    assert name not in passage_ids_in_prompt(chat.ask("three", fold=True).envelope.prompt)
 
 
 def test_note_with_image_is_in_prompt_of_its_message() -> None:
@@ -201,7 +201,7 @@ def test_inlined_note_is_in_prompt() -> None:
         choose_layout,
         tokenizer=OfflineTokenCounter().get_tokenizer(None),
     )
-    assert version_id(drawn.id, drawn.hash) in passages_in_prompt(pending_prompt(state))
+    assert version_id(drawn.id, drawn.hash) in passage_ids_in_prompt(pending_prompt(state))
 
 
 CALL = ToolCall(id="c", name="web", arguments='{"q":"desks"}')
@@ -210,7 +210,7 @@ ROUND = ToolRound(text="Let me look.", calls=(CALL,), outputs=(ToolOutput(call="
 
 def test_tool_outputs_are_between_question_and_reply() -> None:
     turn = Turn(text="Which?", rounds=(ROUND, ROUND), reply="Both.")
-    asked, first, second, replied = list_searchable_texts([turn], ("q1", "a1"))
+    asked, first, second, replied = list_passages([turn], ("q1", "a1"))
     assert (asked.id, replied.id) == ("q1", "a1")
     assert (first.place, first.role, first.text) == ("turn 1", "tool", "two desks")
     assert first.id != second.id
@@ -227,15 +227,15 @@ def test_tool_outputs_are_in_prompt_within_epoch_and_found_later(layout: LayoutM
     tokenizer, turn_settings = OfflineTokenCounter().get_tokenizer(None), TurnSettings(layout=layout)
     turn = Turn(text="Which?", rounds=(ROUND,), turn_settings=turn_settings)
     asked = advance(PromptState(conversation="chat"), turn, choose_layout, tokenizer=tokenizer)
-    found = list_searchable_texts([turn], (asked.head,))[1]
-    assert found.id in passages_in_prompt(pending_prompt(asked))
+    found = list_passages([turn], (asked.head,))[1]
+    assert found.id in passage_ids_in_prompt(pending_prompt(asked))
     later = advance(
         add_reply(asked, "Both."),
         Turn(text="And now?", turn_settings=turn_settings),
         choose_layout,
         tokenizer=tokenizer,
     )
-    assert (found.id in passages_in_prompt(pending_prompt(later))) is (layout is not LayoutMode.LIBRARY)
+    assert (found.id in passage_ids_in_prompt(pending_prompt(later))) is (layout is not LayoutMode.LIBRARY)
     folded = advance(
         add_reply(asked, "Both."),
         Turn(text="And now?", turn_settings=turn_settings, fold=True),
@@ -243,4 +243,4 @@ def test_tool_outputs_are_in_prompt_within_epoch_and_found_later(layout: LayoutM
         tokenizer=tokenizer,
     )
     # Prices decide over documents: rounds stay as they were sent.
-    assert (found.id in passages_in_prompt(pending_prompt(folded))) is (layout is LayoutMode.AUTO)
+    assert (found.id in passage_ids_in_prompt(pending_prompt(folded))) is (layout is LayoutMode.AUTO)

@@ -9,7 +9,7 @@ from tests.unit.hypothesis_profile import steady
 
 from lamella.core.search.index import Passage, PassageIndex
 from lamella.core.search.search import SearchHit, search, search_for_question
-from lamella.core.text.exact_terms import extract_exact_tokens
+from lamella.core.text.exact_terms import extract_exact_strings
 
 
 def passage(name: str, text: str, *, title: str = "", role: str = "user") -> Passage:
@@ -322,7 +322,7 @@ texts = st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.text(ma
 @steady
 @given(texts, st.lists(texts, max_size=3))
 def test_every_exact_token_finds_its_text(text: str, others: list[str]) -> None:
-    for token in extract_exact_tokens(text):
+    for token in extract_exact_strings(text):
         assert len(others) in find(token, *others, text)
 
 

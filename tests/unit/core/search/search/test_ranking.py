@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.core.search.search import rank_texts
+from lamella.core.search.search import rank_paths
 
 NOTES = (
     ("garden.md", "# Beans\n\nThey climb the fence. Water them."),
@@ -13,7 +13,7 @@ NOTES = (
 
 
 def rank(question: str) -> list[str]:
-    return list(rank_texts(question, NOTES, key=str.casefold))
+    return list(rank_paths(question, NOTES, normalize=str.casefold))
 
 
 def test_title_weighs_more_than_headings_and_text() -> None:
@@ -31,4 +31,4 @@ def test_without_a_word_of_the_question_the_notes_stay_in_their_order() -> None:
 
 @given(st.text(), st.dictionaries(st.text(), st.text(), max_size=5))
 def test_every_note_is_ranked_once(question: str, notes: dict[str, str]) -> None:
-    assert sorted(rank_texts(question, list(notes.items()), key=str.casefold)) == sorted(notes)
+    assert sorted(rank_paths(question, list(notes.items()), normalize=str.casefold)) == sorted(notes)

@@ -7,7 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.unit.hypothesis_profile import steady
 
-from lamella.core.text.content import canonical_json, encode_text, escape_line, hash_text, normalise, short_hash
+from lamella.core.text.content import (
+    canonical_json,
+    encode_text,
+    escape_line,
+    hash_text,
+    normalize_line_ends,
+    short_hash,
+)
 from lamella.errors import ArtifactError, TextError
 
 
@@ -28,19 +35,19 @@ def unescape_line(text: str) -> str:
 
 
 def test_crlf_becomes_lf() -> None:
-    assert normalise("a\r\nb\r\n") == "a\nb\n"
+    assert normalize_line_ends("a\r\nb\r\n") == "a\nb\n"
 
 
 def test_one_leading_bom_is_removed() -> None:
-    assert normalise("\ufeffa\ufeffb") == "a\ufeffb"
-    assert normalise("\ufeff\ufeffa") == "\ufeffa"
+    assert normalize_line_ends("\ufeffa\ufeffb") == "a\ufeffb"
+    assert normalize_line_ends("\ufeff\ufeffa") == "\ufeffa"
 
 
 @pytest.mark.parametrize(
     "text", ["trailing  \n spaces\t\n\n\n", "a lone \r stays", "\n\nleading", "nbsp\xa0", "\u2028", "", "e\u0301"]
 )
 def test_other_characters_are_not_normalized(text: str) -> None:
-    assert normalise(text) == text
+    assert normalize_line_ends(text) == text
 
 
 def test_hash_is_sha256_of_the_utf8_bytes() -> None:

@@ -7,7 +7,7 @@ from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
 from lamella.core.log.events.artifact import contents_of_artifacts
 from lamella.core.log.events.codec import build_event_batch, merge_batches
 from lamella.core.log.events.kinds import RenameEvent
-from lamella.core.text.content import Contents, hash_text, stored_contents
+from lamella.core.text.content import Contents, hash_text, unencoded_contents
 from lamella.stores.memory import InMemoryStore
 
 TEXT = "ä line of a note\n" * 100_000
@@ -22,7 +22,7 @@ def test_contents_are_read_as_utf8_bytes() -> None:
 
 def test_merged_batch_keeps_the_text_object_of_the_artifact() -> None:
     batch = build_event_batch(RenameEvent(title="a"), timestamp="t", contents=contents_of_artifacts((NOTE,)))
-    assert stored_contents(merge_batches(batch).contents)[NOTE.hash] is NOTE.text
+    assert unencoded_contents(merge_batches(batch).contents)[NOTE.hash] is NOTE.text
 
 
 def test_memory_store_keeps_no_second_copy_of_a_text() -> None:

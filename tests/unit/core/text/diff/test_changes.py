@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.unit.core.text.steps import count_steps
 from tests.unit.patching import apply_diff
 
-from lamella.core.text.diff import build_diff, diff_lines
+from lamella.core.text.diff import build_short_diff, diff_lines
 
 LINES = [f"line {number}" for number in range(200)]
 
@@ -14,51 +14,51 @@ LINES = [f"line {number}" for number in range(200)]
 def test_small_change_gives_diff_with_old_and_new() -> None:
     new = LINES.copy()
     new[100] = "changed"
-    diff = build_diff("\n".join(LINES), "\n".join(new))
+    diff = build_short_diff("\n".join(LINES), "\n".join(new))
     assert diff is not None
     assert "-line 100\n+changed" in diff
     assert len(diff) * 3 <= len("\n".join(new))
 
 
 def test_change_has_two_lines_of_context() -> None:
-    diff = build_diff("\n".join(LINES), "\n".join([*LINES[:100], "changed", *LINES[101:]]))
+    diff = build_short_diff("\n".join(LINES), "\n".join([*LINES[:100], "changed", *LINES[101:]]))
     assert diff == "@@ -99,5 +99,5 @@\n line 98\n line 99\n-line 100\n+changed\n line 101\n line 102"
 
 
 def test_lines_that_are_far_from_all_changes_are_not_compared() -> None:
     def count(around: int) -> int:
         old = "\n".join(["same"] * around + ["old"] + ["same"] * around)
-        return count_steps(diff_lines, lambda: build_diff(old, old.replace("old", "new")))
+        return count_steps(diff_lines, lambda: build_short_diff(old, old.replace("old", "new")))
 
     assert 0 < count(20) == count(2_000)
 
 
 def test_rewritten_text_is_sent_whole() -> None:
-    assert build_diff("\n".join(LINES), "\n".join(line[::-1] for line in LINES)) is None
+    assert build_short_diff("\n".join(LINES), "\n".join(line[::-1] for line in LINES)) is None
 
 
 def test_diff_of_half_the_length_is_not_used() -> None:
     new = [f"{line} changed" if number % 25 == 0 else line for number, line in enumerate(LINES)]
     text = "\n".join(new)
     spare = "\n" + "unchanged words " * 10
-    diff = build_diff("\n".join(LINES) + spare * 50, text + spare * 50)
+    diff = build_short_diff("\n".join(LINES) + spare * 50, text + spare * 50)
     assert diff is not None
     assert len(text) / 3 < len(diff) < len(text)
-    assert build_diff("\n".join(LINES), text) is None
+    assert build_short_diff("\n".join(LINES), text) is None
 
 
 def test_diff_is_used_up_to_a_third_of_text() -> None:
-    diff = build_diff("\n".join(LINES), "\n".join(["changed", *LINES[1:]]))
+    diff = build_short_diff("\n".join(LINES), "\n".join(["changed", *LINES[1:]]))
     assert diff is not None
     pad = "x" * (3 * len(diff) - len("changed\nline 1\nline 2\n"))
     old, new = (f"{first}\nline 1\nline 2\n{pad}" for first in ("line 0", "changed"))
     assert len(new) == 3 * len(diff)
-    assert build_diff(old, new) == diff
-    assert build_diff(old[:-1], new[:-1]) is None
+    assert build_short_diff(old, new) == diff
+    assert build_short_diff(old[:-1], new[:-1]) is None
 
 
 def test_short_text_is_sent_whole() -> None:
-    assert build_diff("one\ntwo", "one\nthree") is None
+    assert build_short_diff("one\ntwo", "one\nthree") is None
 
 
 @pytest.mark.parametrize("size", [5_000, 50_000])
@@ -67,7 +67,7 @@ def test_one_character_is_a_small_change_of_a_text_of_any_size(size: int) -> Non
     old = "\n".join(lines)
     for at in (0, len(old) // 2, len(old) - 1):
         for new in (f"{old[:at]}~{old[at + 1 :]}", old[:at] + old[at + 1 :], f"{old[:at]}\n{old[at:]}"):
-            diff = build_diff(old, new)
+            diff = build_short_diff(old, new)
             assert diff is not None
             assert len(diff) < 500
             assert apply_diff(old, diff) == new
@@ -79,7 +79,7 @@ def test_one_character_is_a_small_change_of_a_line_of_any_length(around: str) ->
     old = f"{around}{text}\n{around}"
     for at in (len(around), len(around) + 200_000, len(around) + len(text) - 1):
         for new in (f"{old[:at]}~{old[at + 1 :]}", old[:at] + old[at + 1 :], f"{old[:at]}\n{old[at:]}"):
-            diff = build_diff(old, new)
+            diff = build_short_diff(old, new)
             assert diff is not None
             assert len(diff) < 1_500
             assert "[…] stands for the rest of that line" in diff
@@ -89,7 +89,7 @@ def test_one_character_is_a_small_change_of_a_line_of_any_length(around: str) ->
 def test_change_in_repetitive_line_is_located() -> None:
     old = "abc " * 300 + "x" + " abc" * 40_000
     new = "abc " * 300 + "y" + " abc" * 40_000
-    diff = build_diff(f"{old}\n" * 2, f"{old}\n{new}\n")
+    diff = build_short_diff(f"{old}\n" * 2, f"{old}\n{new}\n")
     assert diff is not None
     assert diff.split("\n")[1:] == [
         f" {old[:100]}[…]",
@@ -101,7 +101,7 @@ def test_change_in_repetitive_line_is_located() -> None:
 
 def test_removed_long_line_is_named_by_its_beginning() -> None:
     long = "gone " * 1_000
-    diff = build_diff("\n".join([*LINES[:50], long, *LINES[50:]]), "\n".join(LINES))
+    diff = build_short_diff("\n".join([*LINES[:50], long, *LINES[50:]]), "\n".join(LINES))
     assert diff is not None
     assert f"-{long[:100]}[…]\n" in diff
 
@@ -118,7 +118,7 @@ def test_any_diff_applied_to_the_old_text_gives_the_new_text(words: list[str], d
             st.lists(st.sampled_from(["a", "e", "\n"]), max_size=3)
         )
     old, new = "".join(words) + rest, "".join(changed) + rest
-    diff = build_diff(old, new)
+    diff = build_short_diff(old, new)
     if old == new:
         assert diff is None
     elif diff is not None:
@@ -127,6 +127,6 @@ def test_any_diff_applied_to_the_old_text_gives_the_new_text(words: list[str], d
 
 def test_diff_applied_to_the_old_text_gives_the_new_text() -> None:
     new = [*LINES[:10], "inserted", *LINES[11:150], *LINES[152:]]
-    diff = build_diff("\n".join(LINES), "\n".join(new))
+    diff = build_short_diff("\n".join(LINES), "\n".join(new))
     assert diff is not None
     assert apply_diff("\n".join(LINES), diff) == "\n".join(new)

@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from tests.unit.hypothesis_profile import steady
 from tests.unit.patching import apply_diff
 
-from lamella.core.text.diff import build_diff, count_common_chars, describe_cut_markers, diff_excerpt, shorten_line
+from lamella.core.text.diff import (
+    build_short_diff,
+    count_common_chars,
+    describe_cut_markers,
+    diff_excerpt,
+    shorten_line,
+)
 
 
 @pytest.mark.parametrize(
@@ -18,7 +24,7 @@ from lamella.core.text.diff import build_diff, count_common_chars, describe_cut_
 def test_unchanged_text_before_change_in_repetitive_line_is_counted(old: str) -> None:
     middle = len(old) // 2
     for new in (f"{old[:middle]}!{old[middle:]}", f"{old[:middle]}!{old[middle + 1 :]}"):
-        diff = build_diff(old, new)
+        diff = build_short_diff(old, new)
         assert diff is not None
         assert len(diff) < 600
         head, gone, come = diff.split("\n")
@@ -42,7 +48,7 @@ def test_two_changes_far_from_each_other_in_one_line_are_shown_by_themselves(old
     one, other = len(old) // 3, 2 * len(old) // 3
     for first, second in (("!", "?"), ("", "?!"), ("inserted words ", "")):
         new = f"{old[:one]}{first}{old[one + 1 : other]}{second}{old[other + 2 :]}"
-        diff = build_diff(old, new)
+        diff = build_short_diff(old, new)
         assert diff is not None
         assert len(diff) < 1_500
         assert apply_diff(old, diff) == new
@@ -53,7 +59,7 @@ def test_diff_time_grows_linearly_with_line_length() -> None:
         old = " ".join(f"word{number}" for number in range(size))
         new = old.replace("word77 ", "verb77 ").replace(f"word{size - 9} ", "")
         started = process_time()
-        assert build_diff(old, new) is not None
+        assert build_short_diff(old, new) is not None
         return process_time() - started
 
     steps(1_000)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from lamella.core.text.exact_terms import FILE_EXTENSIONS, SLASHED_PROSE, extract_exact_tokens
+from lamella.core.text.exact_terms import FILE_EXTENSIONS, SLASHED_PROSE, extract_exact_strings
 
 
 def test_extensions_and_slashed_words_are_lowercase() -> None:
@@ -14,4 +14,4 @@ def test_extensions_and_slashed_words_are_lowercase() -> None:
 
 @pytest.mark.parametrize("name", ["a.xml", "main.cc", "a.H", "style.less", "a.json5", "song.m4a"])
 def test_name_with_a_known_extension_is_exact_in_any_case(name: str) -> None:
-    assert extract_exact_tokens(f"See {name} please") == (name,)
+    assert extract_exact_strings(f"See {name} please") == (name,)

@@ -8,13 +8,13 @@ from lamella.core.workflow.export import (
     STAGE_DETAIL_CHARS,
     STAGE_SECTION_CHARS,
     WORKFLOW_HEADING,
-    render_workflow_part,
+    build_workflow_system_parts,
 )
 from lamella.core.workflow.session import WorkflowSession
 
 
 def shown(session: WorkflowSession) -> str:
-    return render_workflow_part(session)["workflow"]
+    return build_workflow_system_parts(session)["workflow"]
 
 
 def line_of(text: str, label: str) -> str:
@@ -69,14 +69,14 @@ def test_shortened_stages_stay_short_and_others_are_named() -> None:
     desk = Desk()
     for _ in range(3):
         desk.finish(fields={"text": "words " * 400})
-    part = render_workflow_part(desk.session)
+    part = build_workflow_system_parts(desk.session)
     assert part["workflow_detail"] == "stage:idea:1 stage:plan:1 stage:text:1"
     assert len(part["workflow_brief"]) < len(part["workflow"])
     assert len(line_of(part["workflow_brief"], "Text")) <= STAGE_BRIEF_CHARS
-    short = render_workflow_part(desk.session, shortened_stages={"stage:idea:1", "stage:plan:1", "stage:text:1"})
+    short = build_workflow_system_parts(desk.session, shortened_stages={"stage:idea:1", "stage:plan:1", "stage:text:1"})
     assert short == {"workflow": part["workflow_brief"], "workflow_brief": "", "workflow_detail": ""}
     desk.finish(fields={"text": "words " * 400})
-    later = render_workflow_part(desk.session, shortened_stages={"stage:idea:1", "stage:plan:1", "stage:text:1"})
+    later = build_workflow_system_parts(desk.session, shortened_stages={"stage:idea:1", "stage:plan:1", "stage:text:1"})
     assert later["workflow_detail"] == "stage:title:1"
 
 

@@ -8,7 +8,7 @@ from lamella.core.workflow.session import (
     format_stage_data,
     list_sources,
     render_sources,
-    truncate_text,
+    truncate_keeping_urls,
 )
 
 
@@ -47,12 +47,12 @@ def test_each_field_gets_a_share_of_limit() -> None:
 
 def test_url_longer_than_limit_stays_whole() -> None:
     url = "https://example.org/" + "x" * 100
-    assert truncate_text(f"{url} and more", 50) == f"{url} …"
-    assert truncate_text(url, 50) == url
-    assert truncate_text(f"[Doe]({url}) and more", 50) == f"[Doe]({url}) …"
-    assert truncate_text("後" * 30 + url, 50) == "後" * 30 + "…"
-    assert truncate_text("後" * 60 + url, 50) == "後" * 49 + "…"
-    assert truncate_text("some words here", 10) == "some…"
+    assert truncate_keeping_urls(f"{url} and more", 50) == f"{url} …"
+    assert truncate_keeping_urls(url, 50) == url
+    assert truncate_keeping_urls(f"[Doe]({url}) and more", 50) == f"[Doe]({url}) …"
+    assert truncate_keeping_urls("後" * 30 + url, 50) == "後" * 30 + "…"
+    assert truncate_keeping_urls("後" * 60 + url, 50) == "後" * 49 + "…"
+    assert truncate_keeping_urls("some words here", 10) == "some…"
 
 
 def test_sources_are_parsed_as_written() -> None:

@@ -40,18 +40,18 @@ def test_compaction_config_has_stages_and_start_of_current_one() -> None:
     desk = Desk().finish().talk(2)
     settings = replace(make_rules(), runner_configs={"agent": CompactionConfig(protects_current_stage=True)})
     staged = with_completed_stages(settings, desk.session, path_of(desk))
-    for config in (staged.config, staged.runner_configs["agent"]):
+    for config in (staged.compaction_config, staged.runner_configs["agent"]):
         assert [one.stage for one in config.stages] == ["idea"]
         assert config.current_stage_after == "m2"
     assert staged.runner_configs["agent"].protects_current_stage
-    assert with_completed_stages(settings, Desk().session, []).config.current_stage_after == ""
+    assert with_completed_stages(settings, Desk().session, []).compaction_config.current_stage_after == ""
 
 
 def test_workflow_sets_summary_language_and_form_by_default() -> None:
     workflow = WorkflowSpec(name="w", stages=STAGES, summary_language="Indonesian", summary_form="5 bullets")
     session = Desk(workflow).session
-    told = with_completed_stages(make_rules(), session, []).config.summary
+    told = with_completed_stages(make_rules(), session, []).compaction_config.summary
     assert (told.language, told.form) == ("Indonesian", "5 bullets")
     own = make_rules(CompactionConfig(summary=SummaryConfig(language="German", form="one line")))
-    kept = with_completed_stages(own, session, []).config.summary
+    kept = with_completed_stages(own, session, []).compaction_config.summary
     assert (kept.language, kept.form) == ("German", "one line")

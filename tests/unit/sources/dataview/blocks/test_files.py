@@ -109,7 +109,7 @@ def test_current_day_is_given_by_opener(root: Path) -> None:
 
 
 def test_query_without_vault_is_not_run(root: Path) -> None:
-    attached = VaultlessPathResolver().attach_file((root / "home.md").as_posix())
+    attached = VaultlessPathResolver().get_file_attachment((root / "home.md").as_posix())
     assert isinstance(attached, Note)
     assert attached.text == f"{BLOCK}\n\n```dataview-result\nNot run: there is no vault to ask.\n```"
 

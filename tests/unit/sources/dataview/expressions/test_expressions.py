@@ -6,7 +6,7 @@ from lamella.sources.dataview.expressions import (
     Constant,
     EvaluationScope,
     Expression,
-    FieldName,
+    FieldReference,
     OperatorChain,
     get_item,
 )
@@ -30,8 +30,8 @@ def scope(steps: int = 100) -> EvaluationScope:
 
 def test_names_are_fields_except_this_and_row() -> None:
     here = scope()
-    assert [FieldName(name).evaluate(here) for name in ("a", "b", "this")] == [1, None, None]
-    assert FieldName("row").evaluate(here) is here.row
+    assert [FieldReference(name).evaluate(here) for name in ("a", "b", "this")] == [1, None, None]
+    assert FieldReference("row").evaluate(here) is here.row
 
 
 def test_operators_short_circuit() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from lamella.sources.dataview.parser import TokenReader
-from lamella.sources.dataview.queries import parse_origin
+from lamella.sources.dataview.queries import parse_from_clause
 
 
 class Sets:
@@ -44,4 +44,4 @@ class Sets:
     ],
 )
 def test_origin_selects_notes(text: str, notes: str) -> None:
-    assert parse_origin(TokenReader(text)).select(Sets()) == frozenset(notes)
+    assert parse_from_clause(TokenReader(text)).select(Sets()) == frozenset(notes)

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 from tests.unit.sources.dataview.sample_vault import BOOKS, TextFiles, ask, open_answers, rows
 
-from lamella.sources.dataview.results import DataviewAnswers, DataviewCache
+from lamella.sources.dataview.results import DataviewCache, DataviewEngine
 
 D, E, U = "- [[Books/Dune]]", "- [[Books/Emma]]", "- [[Books/Unread/Ulysses]]"
 H, P, N = "- [[Home]]", "- [[People/Frank Herbert]]", "- [[daily/2026-11-15]]"
@@ -208,13 +208,13 @@ def test_unreadable_note_of_one_query_is_not_reported_by_next() -> None:
 
 def test_results_and_notes_are_cached_until_file_changes() -> None:
     files, memory = TextFiles(), DataviewCache()
-    first = DataviewAnswers(files, memory).answer("LIST rating FROM #book", path="Home.md")
+    first = DataviewEngine(files, memory).answer("LIST rating FROM #book", path="Home.md")
     read = len(files.reads)
-    assert DataviewAnswers(files, memory).answer("LIST rating FROM #book", path="Home.md") is first
+    assert DataviewEngine(files, memory).answer("LIST rating FROM #book", path="Home.md") is first
     assert len(files.reads) == read == len(BOOKS)
     files.texts["Books/Emma.md"] = files.texts["Books/Emma.md"].replace("rating: 4", "rating: 3.5")
     files.times["Books/Emma.md"] = 1_800_000_000_000_000_000
-    assert f"{E}: 3.5" in DataviewAnswers(files, memory).answer("LIST rating FROM #book", path="Home.md").text
+    assert f"{E}: 3.5" in DataviewEngine(files, memory).answer("LIST rating FROM #book", path="Home.md").text
     assert files.reads[read:] == ["Books/Emma.md"]
 
 
@@ -223,20 +223,20 @@ def test_unsettled_files_are_not_cached() -> None:
     files.is_settled = False
     for rating in (4, 3):
         files.texts["Books/Emma.md"] = BOOKS["Books/Emma.md"].replace("rating: 4", f"rating: {rating}")
-        assert f"{E}: {rating}" in DataviewAnswers(files, memory).answer("LIST rating FROM #book", path="Home.md").text
+        assert f"{E}: {rating}" in DataviewEngine(files, memory).answer("LIST rating FROM #book", path="Home.md").text
 
 
 def test_unreadable_folder_is_reported_where_searched() -> None:
     files = TextFiles()
     files.left_out = ["attic cannot be read."]
-    desk = DataviewAnswers(files, DataviewCache())
+    desk = DataviewEngine(files, DataviewCache())
     assert desk.answer("LIST FROM #person", path="Home.md").text.endswith("\nNot searched: attic cannot be read.")
     assert "attic" not in desk.answer('LIST FROM "Books"', path="Home.md").text
 
 
 def test_one_moment_is_one_state_of_the_vault() -> None:
     files = TextFiles()
-    desk = DataviewAnswers(files, DataviewCache())
+    desk = DataviewEngine(files, DataviewCache())
     before = desk.answer("LIST", path="Home.md")
     files.texts["new.md"] = "new"
     assert desk.answer("LIST ", path="Home.md").text == before.text
@@ -245,5 +245,5 @@ def test_one_moment_is_one_state_of_the_vault() -> None:
 def test_other_day_gives_other_answer() -> None:
     files, memory = TextFiles(), DataviewCache()
     query = "TASK WHERE due = date(today)"
-    assert "think" in DataviewAnswers(files, memory, lambda: date(2026, 11, 16)).answer(query, path="a").text
-    assert "Lend" in DataviewAnswers(files, memory, lambda: date(2026, 11, 20)).answer(query, path="a").text
+    assert "think" in DataviewEngine(files, memory, lambda: date(2026, 11, 16)).answer(query, path="a").text
+    assert "Lend" in DataviewEngine(files, memory, lambda: date(2026, 11, 20)).answer(query, path="a").text

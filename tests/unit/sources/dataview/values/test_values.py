@@ -15,7 +15,7 @@ from lamella.sources.dataview.values import (
     is_truthy,
     normalize_field_name,
     order_key,
-    sort_key,
+    truncated_order_key,
 )
 
 DAY = datetime(2026, 11, 15)  # noqa: DTZ001 - notes name no zone
@@ -42,7 +42,7 @@ def test_equality_depends_on_type() -> None:
 
 
 def test_rows_are_sorted_by_the_beginning_of_long_values() -> None:
-    assert sort_key("a" * 10_000) == sort_key("a" * 20_000)
+    assert truncated_order_key("a" * 10_000) == truncated_order_key("a" * 20_000)
     assert order_key("a" * 10_000) != order_key("a" * 20_000)
 
 

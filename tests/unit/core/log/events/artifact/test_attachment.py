@@ -4,7 +4,7 @@ from tests.unit.core.log.log_writer import AT, Scribe
 
 from lamella.core.artifacts.kinds import make_artifact
 from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
-from lamella.core.log.events.artifact import AttachmentEvent, contents_of_artifacts, to_stored_artifact
+from lamella.core.log.events.artifact import PendingCommandsEvent, contents_of_artifacts, to_stored_artifact
 from lamella.core.log.events.codec import build_erasure_batch, build_event_batch, decode_event
 from lamella.core.log.events.kinds import artifact_content_hashes, referenced_content_hashes
 from lamella.core.values import replace
@@ -13,7 +13,7 @@ NOTE = make_artifact(ArtifactKind.NOTE, text="A note.", source=ArtifactSource(pa
 OTHER = replace(
     make_artifact(ArtifactKind.NOTE, text="B.", source=ArtifactSource(path="b.md")), is_outlined=True, is_fresh=True
 )
-EVENT = AttachmentEvent(
+EVENT = PendingCommandsEvent(
     attached=(to_stored_artifact(NOTE), to_stored_artifact(OTHER)),
     detach=("c.md",),
     drop=("d.md",),
@@ -31,7 +31,7 @@ def test_attachment_event_round_trips_with_contents() -> None:
 
 
 def test_empty_attachment_event_changes_nothing() -> None:
-    assert {getattr(AttachmentEvent(), name) for name in AttachmentEvent.__struct_fields__} == {()}
+    assert {getattr(PendingCommandsEvent(), name) for name in PendingCommandsEvent.__struct_fields__} == {()}
 
 
 def test_other_attachments_remain_after_erasure() -> None:

@@ -4,12 +4,12 @@ import pytest
 from tests.unit.core.log.events.samples import AT, BARE_CALL, CALL
 from tests.unit.core.log.log_writer import CHAT, Scribe, check, say
 
-from lamella.core.log.branch import auxiliary_calls_by_question, read_branch_model_calls
+from lamella.core.log.branch import auxiliary_events_by_question, read_branch_model_calls
 from lamella.core.log.call import ModelCall
-from lamella.core.log.events.call import AuxiliaryCallEvent, StoredCall, read_auxiliary_calls
+from lamella.core.log.events.call import AuxiliaryCallEvent, StoredModelCall, to_auxiliary_model_calls
 from lamella.core.log.events.codec import build_auxiliary_call_batch, decode_event
 from lamella.core.log.events.kinds import DeleteEvent, EventBatch, SwitchEvent
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.snapshots import decode_snapshot, encode_snapshot, make_snapshot, restore_log
 from lamella.core.values import replace
 from lamella.errors import StoreCorruptedError
@@ -41,7 +41,7 @@ def test_auxiliary_call_event_round_trips() -> None:
     event = decode_event(record)
     assert isinstance(event, AuxiliaryCallEvent)
     assert (event.parent, event.purpose, record.contents) == ("m", "summary", ())
-    assert read_auxiliary_calls([event]) == (SUMMARY,)
+    assert to_auxiliary_model_calls([event]) == (SUMMARY,)
 
 
 def test_auxiliary_call_during_open_question_belongs_to_it(scribe: Scribe) -> None:
@@ -120,10 +120,10 @@ def test_snapshot_has_auxiliary_calls_with_and_without_reply(scribe: Scribe) -> 
     note(scribe, SUMMARY)
     snapshot = decode_snapshot(encode_snapshot(make_snapshot(scribe.log, after=0)) or b"")
     assert snapshot is not None
-    log, _ = restore_log([snapshot], EventLog(CHAT))
+    log, _ = restore_log([snapshot], FoldedLog(CHAT))
     assert log == scribe.log
     assert [
-        len(events) for events in auxiliary_calls_by_question(log.branch_records(), log.auxiliary_calls).values()
+        len(events) for events in auxiliary_events_by_question(log.branch_records(), log.auxiliary_calls).values()
     ] == [1]
 
 
@@ -142,4 +142,4 @@ def test_auxiliary_call_with_invalid_cost_is_damage(scribe: Scribe) -> None:
 
 
 def test_stored_call_has_no_purpose_field() -> None:
-    assert "purpose" not in StoredCall.__struct_fields__
+    assert "purpose" not in StoredModelCall.__struct_fields__

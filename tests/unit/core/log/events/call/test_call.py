@@ -17,7 +17,7 @@ from lamella.core.log.call import (
     ModelCall,
     PrefixChange,
     PrefixChangeCause,
-    TurnCost,
+    TurnInputCost,
 )
 from lamella.core.log.events.call import to_model_call, to_stored_call
 from lamella.core.log.events.codec import build_reply_batch, decode_event
@@ -40,7 +40,7 @@ calls = st.builds(
     predicted=st.none() | st.builds(CacheUsage, read=_counts, write=_counts, uncached=_counts),
     usage=st.builds(Usage, plain=st.none() | _counts, read=st.none() | _counts, fault=st.none() | _names),
     by_layer=st.dictionaries(_names, _counts, max_size=3),
-    cost=st.none() | st.builds(TurnCost, amount=_money, naive=_money, limit=_money),
+    cost=st.none() | st.builds(TurnInputCost, amount=_money, naive=_money, limit=_money),
     billed=st.none() | _money,
     timing=st.builds(CallTiming, build=_seconds, first=_seconds, total=_seconds),
     stop=st.sampled_from(["", "end", "stopped"]),

@@ -26,10 +26,10 @@ from lamella.core.log.events.kinds import (
 from lamella.core.log.events.message import (
     NO_OVERRIDES,
     EditEvent,
-    MessageEvent,
+    QuestionEvent,
     TurnOverrides,
     decode_overrides,
-    make_message_event,
+    make_question_event,
     turn_from_event,
     with_position,
 )
@@ -44,13 +44,13 @@ def written(turn: Turn) -> EventBatch:
     return build_question_batch(turn, message_id="m", parent="", timestamp=AT)
 
 
-def event(turn: Turn) -> MessageEvent:
-    return make_message_event(turn, message_id="m", parent="")
+def event(turn: Turn) -> QuestionEvent:
+    return make_question_event(turn, message_id="m", parent="")
 
 
 def read(record: EventRecord, contents: ContentsByHash) -> Turn:
     asked = decode_event(record)
-    assert isinstance(asked, MessageEvent)
+    assert isinstance(asked, QuestionEvent)
     return turn_from_event(asked, contents, defaults=TurnSettings())
 
 
@@ -137,10 +137,10 @@ def test_edit_event_names_target_and_is_otherwise_message() -> None:
 
 
 def test_question_can_be_given_another_place_as_either_kind() -> None:
-    edited = make_message_event(Turn(text="x", model="m"), message_id="a", parent="p", edited_message="old")
+    edited = make_question_event(Turn(text="x", model="m"), message_id="a", parent="p", edited_message="old")
     assert isinstance(edited, EditEvent)
     asked = with_position(edited, message_id="b", parent="q")
-    assert (type(asked), asked.id, asked.parent, asked.model) == (MessageEvent, "b", "q", "m")
+    assert (type(asked), asked.id, asked.parent, asked.model) == (QuestionEvent, "b", "q", "m")
     assert with_position(asked, message_id="a", parent="p", edited_message="old") == edited
 
 

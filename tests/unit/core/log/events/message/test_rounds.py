@@ -12,13 +12,13 @@ from lamella.core.log.events.codec import build_erasure_batch, build_event_batch
 from lamella.core.log.events.kinds import DeleteEvent, ForkEvent, SwitchEvent, referenced_content_hashes
 from lamella.core.log.events.message import (
     ERASED_OUTPUT,
-    CallsEvent,
-    ResultsEvent,
+    ToolCallsEvent,
+    ToolResultsEvent,
     copy_round_events,
-    make_calls_event,
-    make_results_event,
+    make_tool_calls_event,
+    make_tool_results_event,
 )
-from lamella.core.log.log import EventLog
+from lamella.core.log.log import FoldedLog
 from lamella.core.log.snapshots import Snapshot, decode_snapshot, encode_snapshot, make_snapshot, restore_log
 from lamella.core.log.turn import TurnSettings, round_result_id
 from lamella.core.log.turn_records import tool_result_hashes
@@ -53,7 +53,7 @@ _outputs = st.lists(st.builds(ToolOutput, call=_texts, output=_texts, failed=st.
 @steady
 @given(_replies, _outputs)
 def test_calls_and_results_round_trip(reply: ModelReply, outputs: list[ToolOutput]) -> None:
-    for event, contents in (make_calls_event(reply, parent="q"), make_results_event(outputs, parent="q")):
+    for event, contents in (make_tool_calls_event(reply, parent="q"), make_tool_results_event(outputs, parent="q")):
         (record,) = build_event_batch(event, timestamp=AT, contents=contents).records
         assert decode_event(record) == event
         assert encode_event(event, timestamp=AT, contents=record.contents) == record
@@ -117,7 +117,7 @@ def test_after_a_crash_between_calls_and_results_the_calls_are_pending(scribe: S
     scribe.ask("q1")
     scribe.run("one", "1")
     scribe.call("two", text="And this.", native="{}", made=[CALL])
-    again = EventLog("chat")
+    again = FoldedLog("chat")
     again.extend(scribe.records)
     assert again.branch_records()[-1].pending_round is not None
     (record,) = again.branch_records()
@@ -310,13 +310,13 @@ def test_snapshots_keep_rounds_at_any_event(scribe: Scribe) -> None:
     scribe.reply("a3")
     for cut in range(1, len(scribe.records)):
         log, _ = restore_log(
-            [_snap(scribe, cut, after=0), _snap(scribe, len(scribe.records), after=cut)], EventLog("chat")
+            [_snap(scribe, cut, after=0), _snap(scribe, len(scribe.records), after=cut)], FoldedLog("chat")
         )
         assert log == scribe.log
 
 
 def _snap(scribe: Scribe, version: int, *, after: int) -> Snapshot:
-    log = EventLog("chat")
+    log = FoldedLog("chat")
     log.extend(scribe.records[:version])
     data = encode_snapshot(make_snapshot(log, after=after))
     assert data is not None
@@ -328,11 +328,13 @@ def _snap(scribe: Scribe, version: int, *, after: int) -> Snapshot:
 @pytest.mark.parametrize(
     ("event", "what"),
     [
-        (CallsEvent(parent="nobody", text="", calls=()), "not the question that waits"),
-        (ResultsEvent(parent="nobody", results=()), "waits for none"),
+        (ToolCallsEvent(parent="nobody", text="", calls=()), "not the question that waits"),
+        (ToolResultsEvent(parent="nobody", results=()), "waits for none"),
     ],
 )
-def test_rounds_without_question_are_damage(scribe: Scribe, event: CallsEvent | ResultsEvent, what: str) -> None:
+def test_rounds_without_question_are_damage(
+    scribe: Scribe, event: ToolCallsEvent | ToolResultsEvent, what: str
+) -> None:
     scribe.ask("q1")
     with pytest.raises(StoreCorruptedError, match=f"Event 2 of chat .*{what}"):
         scribe.do(event)
@@ -342,7 +344,7 @@ def test_calls_for_a_question_that_is_answered_are_damage(scribe: Scribe) -> Non
     question, answer = say(scribe, 1)
     for parent in (question, answer):
         with pytest.raises(StoreCorruptedError, match="not the question that waits"):
-            scribe.do(CallsEvent(parent=parent, text="", calls=()))
+            scribe.do(ToolCallsEvent(parent=parent, text="", calls=()))
 
 
 def test_results_that_are_not_one_for_each_call_are_damage(scribe: Scribe) -> None:
@@ -365,9 +367,9 @@ def test_results_in_several_events_follow_call_order(scribe: Scribe) -> None:
     pending = read_pending_reply(record, scribe.contents)
     assert pending is not None
     assert [(output.call, output.output) for output in pending[1]] == [("three", "3"), ("one", "1")]
-    assert record.rounds == ()
+    assert record.completed_rounds == ()
     assert {hash_text("1"), hash_text("3")} <= set(branch_content_hashes([record]))
-    restored, _ = restore_log([_snap(scribe, len(scribe.records), after=0)], EventLog("chat"))
+    restored, _ = restore_log([_snap(scribe, len(scribe.records), after=0)], FoldedLog("chat"))
     assert list(restored.branch_records()) == [record]
     scribe.give(("two", "2"))
     assert rounds(scribe) == [[("one", "1"), ("two", "2"), ("three", "3")]]
@@ -388,6 +390,6 @@ def test_early_results_are_copied_with_their_round(scribe: Scribe) -> None:
     scribe.give(("two", "2"))
     (record,) = scribe.log.branch_records()
     calls, results = copy_round_events(record.open_rounds, parent="other")
-    assert isinstance(calls, CallsEvent)
-    assert isinstance(results, ResultsEvent)
+    assert isinstance(calls, ToolCallsEvent)
+    assert isinstance(results, ToolResultsEvent)
     assert [result.call for result in results.results] == ["two"]

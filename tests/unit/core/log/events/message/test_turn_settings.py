@@ -9,9 +9,9 @@ from tests.unit.raw_events import parse_body
 from lamella.core.log.events.codec import build_event_batch, decode_event, encode_event
 from lamella.core.log.events.kinds import EventKind, EventRecord
 from lamella.core.log.events.message import (
-    MessageEvent,
-    make_message_event,
-    make_unplaced_message_event,
+    QuestionEvent,
+    make_question_event,
+    make_unplaced_question_event,
     resolve_turn_settings,
 )
 from lamella.core.log.turn import (
@@ -61,27 +61,27 @@ every_terms = st.builds(
 )
 
 
-def read(**body: object) -> MessageEvent:
+def read(**body: object) -> QuestionEvent:
     """A message of any version."""
     asked = canonical_json({"id": "m", "parent": "", "text": "x", **body})
     event = decode_event(EventRecord(kind=EventKind.MESSAGE, at=AT, body=asked))
-    assert isinstance(event, MessageEvent)
+    assert isinstance(event, QuestionEvent)
     return event
 
 
 @given(every_terms, every_terms)
 def test_turn_settings_are_read_as_given(terms: TurnSettings, usual: TurnSettings) -> None:
-    event = make_message_event(Turn(text="x", turn_settings=terms), message_id="m", parent="")
+    event = make_question_event(Turn(text="x", turn_settings=terms), message_id="m", parent="")
     (record,) = build_event_batch(event, timestamp=AT).records
     again = decode_event(record)
     assert again == event
-    assert isinstance(again, MessageEvent)
+    assert isinstance(again, QuestionEvent)
     assert resolve_turn_settings(again, usual) == terms
 
 
 @given(every_terms)
 def test_open_settings_use_defaults(usual: TurnSettings) -> None:
-    event = make_unplaced_message_event(Turn(text="x", turn_settings=OTHER))
+    event = make_unplaced_question_event(Turn(text="x", turn_settings=OTHER))
     body = parse_body(encode_event(event, timestamp=AT))
     assert {name: body[name] for name in NAMES & set(body)} == {"history": None, "image_notes": None}
     assert resolve_turn_settings(read(**body), usual) == usual
@@ -100,9 +100,9 @@ def test_old_boolean_image_notes_is_read_as_choice() -> None:
 
 
 def test_default_turn_settings_are_not_stored() -> None:
-    plain = parse_body(encode_event(make_message_event(Turn(text="x"), message_id="m", parent=""), timestamp=AT))
+    plain = parse_body(encode_event(make_question_event(Turn(text="x"), message_id="m", parent=""), timestamp=AT))
     assert NAMES & set(plain) == {"layout", "carry_forward"}
     full = parse_body(
-        encode_event(make_message_event(Turn(text="x", turn_settings=OTHER), message_id="m", parent=""), timestamp=AT)
+        encode_event(make_question_event(Turn(text="x", turn_settings=OTHER), message_id="m", parent=""), timestamp=AT)
     )
     assert set(full) >= NAMES

@@ -70,10 +70,10 @@ def test_exchange_has_two_messages_and_its_rounds_between() -> None:
 
 def test_hidden_turns_are_not_shown_or_counted() -> None:
     one = talk(exchange(0, rounds=(ROUND,)), exchange(1), exchange(2), hidden=1)
-    assert (one.message_count, one.length) == (8, 4)
+    assert (one.message_count, one.shown_message_count) == (8, 4)
     assert [shown.question.id for shown in one.shown] == ["q1", "q2"]
     everything = replace(one, hidden_turns=0)
-    assert (everything.length, everything.shown) == (8, tuple(everything.turns))
+    assert (everything.shown_message_count, everything.shown) == (8, tuple(everything.turns))
 
 
 def test_every_segment_is_in_its_message() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lamella.core.prompt.layers.model import (
     MAX_FACT_CHARS,
     MEMORY_HEADING,
-    first_changed_fact,
+    describe_changed_fact,
     normalize_fact_line,
     render_memory,
 )
@@ -16,15 +16,15 @@ WIDE = 10_000
 
 
 def render(*saved: str, limit: int = WIDE) -> str:
-    return render_memory(saved, count=len, limit=limit)
+    return render_memory(saved, count=len, max_tokens=limit)
 
 
 def test_empty_memory_gives_no_part() -> None:
-    assert render_memory((), (), (), count=len, limit=WIDE) == ""
+    assert render_memory((), (), (), count=len, max_tokens=WIDE) == ""
 
 
 def test_each_memory_group_names_its_author() -> None:
-    part = render_memory(["Tea."], ["Owns a boat."], ["2026-11-01, Beans"], count=len, limit=WIDE)
+    part = render_memory(["Tea."], ["Owns a boat."], ["2026-11-01, Beans"], count=len, max_tokens=WIDE)
     assert part.startswith(MEMORY_HEADING)
     assert [block.split("\n") for block in part.split("\n\n")[2:]] == [
         ["Saved by the user:", "- Tea."],
@@ -85,4 +85,4 @@ def test_long_fact_is_cut_with_ellipsis() -> None:
     ],
 )
 def test_first_changed_fact_is_found(before: tuple[str, ...], after: tuple[str, ...], moved: str | None) -> None:
-    assert first_changed_fact(render(*before), render(*after)) == moved
+    assert describe_changed_fact(render(*before), render(*after)) == moved
