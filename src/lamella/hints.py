@@ -64,7 +64,7 @@ class Hints(Protocol):
         """Return the step that starts a workflow."""
         ...
 
-    def replay_file_hint(self) -> str:
+    def replay_transcript_hint(self) -> str:
         """Return the step that shows a transcript as it would be sent."""
         ...
 
@@ -112,7 +112,7 @@ class PythonHints:
     def start_workflow_hint(self) -> str:
         return '`chat.start_workflow("paper")`'
 
-    def replay_file_hint(self) -> str:
+    def replay_transcript_hint(self) -> str:
         return "docs/how-to/test-your-app.md"
 
 

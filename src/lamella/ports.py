@@ -620,7 +620,7 @@ class ModelProvider(Protocol):
 class HttpEndpoint(NamedTuple):
     """An HTTP API of a model provider, for requests that are passed on as they are.
 
-    ``wires`` are the APIs that the server speaks: ``messages`` of Anthropic, ``chat`` and ``responses`` of OpenAI.
+    ``api_formats`` are the APIs that the server speaks: ``messages`` of Anthropic, ``chat`` and ``responses`` of OpenAI.
     ``headers`` contain the key of the operator.
     """
 

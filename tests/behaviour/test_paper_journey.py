@@ -13,7 +13,7 @@ from tests.runner_provider import Speaker
 
 import lamella
 from lamella import Conversation, Engine, Message, Turn
-from lamella.conversation.stages import list_stage_events
+from lamella.conversation.stages import list_branch_stages_and_messages
 
 MODEL = "anthropic:claude-opus-5-5"
 WINDOW = 7_500
@@ -80,7 +80,7 @@ class Paper:
         conversation_log = self.chat
         session = conversation_log.workflow_session
         return (
-            frozenset(list_stage_events(conversation_log._log)[1][session.stage_start :])
+            frozenset(list_branch_stages_and_messages(conversation_log._log)[1][session.stage_start :])
             if session is not None
             else frozenset()
         )

@@ -15,7 +15,7 @@ from lamella import ContextBudgetExceededError, Conversation, InvalidOperationEr
 from lamella.clocks import SystemClock
 from lamella.conversation.backend import Backend
 from lamella.conversation.import_export import ConversationRepository, fork_into
-from lamella.conversation.stages import list_stage_events
+from lamella.conversation.stages import list_branch_stages_and_messages
 from lamella.conversation.turn import TurnRequest
 from lamella.core.values import replace
 from lamella.stores.memory import InMemoryStore
@@ -127,7 +127,7 @@ def check_stages(chat: Conversation) -> None:
     """No range covers the current stage, no two overlap, and every decision that counts is in the prompt once."""
     session = chat.workflow_session
     assert session is not None
-    path = list_stage_events(chat._log)[1]
+    path = list_branch_stages_and_messages(chat._log)[1]
     ranges = [path[one.first_message_index : one.end_message_index] for one in session.approved_attempts]
     covered = [name for said in ranges for name in said]
     assert len(covered) == len(set(covered))

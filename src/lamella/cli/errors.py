@@ -83,7 +83,7 @@ class CliHints:
     def start_workflow_hint(self) -> str:
         return self._format_command("workflow paper new")
 
-    def replay_file_hint(self) -> str:
+    def replay_transcript_hint(self) -> str:
         return "`lamella replay FILE`"
 
     def _format_command(self, command: str, *names: str, **options: object) -> str:

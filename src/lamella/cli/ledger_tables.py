@@ -259,7 +259,7 @@ def _format_dollars(amount: Decimal | None) -> str:
 _COST_DIGITS = 6
 
 
-def format_cache_expiry(expired: CacheExpiry | None, *, now: datetime, max_keep_alives: int = 0) -> str:
+def format_cost_after_cache_expiry(expired: CacheExpiry | None, *, now: datetime, max_keep_alives: int = 0) -> str:
     """Return what the next message costs once the cache has expired, as is and folded; empty while it is cached.
 
     If a keep-alive would pay, its price is added: as an offer, or as a fact if ``max_keep_alives`` keep-alives are
@@ -296,7 +296,7 @@ def _format_expiry(expired: CacheExpiry, *, now: datetime) -> str:
 
 def print_cache_expiry(expired: CacheExpiry | None, *, now: datetime) -> None:
     """Print the same text as a sentence; print nothing while the prompt is cached."""
-    line = format_cache_expiry(expired, now=now)
+    line = format_cost_after_cache_expiry(expired, now=now)
     if line:
         print_text(f"{line[0].upper()}{line[1:]}.")
 

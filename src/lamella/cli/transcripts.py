@@ -14,7 +14,7 @@ from lamella.wiring import (
     has_conversation,
     load_transcript,
     read_transcript,
-    replay_stored,
+    replay_stored_conversation,
     replay_transcript,
 )
 
@@ -32,7 +32,7 @@ def replay_named(
     if name == _STDIN or _is_file(name):
         _print_file_preferred(name, store, services)
     else:
-        stored = replay_stored(name, store, overrides=overrides, services=services)
+        stored = replay_stored_conversation(name, store, overrides=overrides, services=services)
         if stored is not None:
             conversation, (count, turns) = stored
             return conversation, count, turns

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from lamella.attach import DEFAULT_CODE_BUDGET, Attachment, Code, Codebase
-from lamella.codebase.selection import code_path, make_selection_artifacts, selection_provenance
+from lamella.codebase.selection import code_path, format_selection_link, make_selection_artifacts
 from lamella.core.artifacts.model import Artifact, UnresolvedAttachment
 from lamella.core.values import replace
 from lamella.errors import SourceNotFoundError, SourceUnreadableError
@@ -62,7 +62,7 @@ def selection_to_attachments(selection: CodeSelection) -> list[Attachment]:
     return [
         overview,
         *(
-            SelectedCode(path=code_path(root, one.path), text=one.text, codebase=selection_provenance(root))
+            SelectedCode(path=code_path(root, one.path), text=one.text, codebase=format_selection_link(root))
             for one in full
         ),
     ]

@@ -55,7 +55,7 @@ def code_path(root: str, path: str) -> str:
 
 def make_overview_artifact(root: str, *, question: str, text: str, policy: AttachmentPolicy | None = None) -> Artifact:
     """Return the overview artifact of a selection. Detaching it detaches all files of the selection."""
-    source = ArtifactSource(path=root or ".", query=question, via=selection_provenance(root))
+    source = ArtifactSource(path=root or ".", query=question, via=format_selection_link(root))
     return make_artifact(ArtifactKind.CODEBASE, text=text, source=source, policy=policy)
 
 
@@ -63,11 +63,11 @@ def make_code_artifact(
     root: str, path: str, *, text: str, policy: AttachmentPolicy | None = None, is_rereadable: bool = False
 ) -> Artifact:
     """Return the artifact of one file of a selection, in full."""
-    source = ArtifactSource(path=code_path(root, path), via=selection_provenance(root), is_rereadable=is_rereadable)
+    source = ArtifactSource(path=code_path(root, path), via=format_selection_link(root), is_rereadable=is_rereadable)
     return make_artifact(ArtifactKind.CODE, text=text, source=source, policy=policy)
 
 
-def selection_provenance(root: str) -> str:
+def format_selection_link(root: str) -> str:
     """Return the ``via`` value that links files to the selection they came with."""
     return f"{ArtifactKind.CODEBASE}:{root or '.'}"
 

@@ -233,7 +233,7 @@ class SkeletonWalk:
     def __init__(self, data: bytes, grammar: Grammar) -> None:
         self._data, self._grammar = data, grammar
 
-    def iter_definitions(self, node: "Node", depth: int = 0) -> Iterator[str]:
+    def render_definitions(self, node: "Node", depth: int = 0) -> Iterator[str]:
         """Yield the definitions among the children of a node, with the comments before them."""
         comments: list[Node] = []
         if depth > _MAX_DEPTH:
@@ -257,7 +257,7 @@ class SkeletonWalk:
         elif kind in grammar.containers:
             yield from self._render_container(node, depth)
         elif kind in grammar.wrappers:
-            yield from self.iter_definitions(node, depth + 1)
+            yield from self.render_definitions(node, depth + 1)
         elif kind in grammar.verbatim and not _is_on_line_of_next(siblings, at):
             yield self._truncate_lines(self._source_text(node, node.end_byte), _MAX_VERBATIM_LINES)
         elif kind == "expression_statement" and grammar.has_docstrings:
@@ -271,7 +271,7 @@ class SkeletonWalk:
         yield self._truncate_lines(self._source_text(node, body.start_byte).rstrip(" \t\n{"), _MAX_SIGNATURE_LINES)
         if self._grammar.has_docstrings:
             yield from self._render_docstring(body)
-        yield from self.iter_definitions(body, depth + 1)
+        yield from self.render_definitions(body, depth + 1)
 
     def _render_signature(self, node: "Node") -> Iterator[str]:
         body = node.child_by_field_name("body")
@@ -373,7 +373,7 @@ def build_skeleton(path: str, text: str) -> tuple[str, bool]:
         # The time was over. Text that is no code of this language can take quadratic time.
         parser.reset()
         return _definition_lines(text), False
-    pieces = SkeletonWalk(data, grammar).iter_definitions(root)
+    pieces = SkeletonWalk(data, grammar).render_definitions(root)
     return "\n".join(pieces) or _definition_lines(text), False
 
 

@@ -37,7 +37,7 @@ from lamella.core.log.call import ModelCall, PrefixChangeCause
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import (
     BreakpointMode,
-    HistoryRewrite,
+    HistoryChangeReason,
     LayoutPlan,
     ReasoningEffort,
     RequestFingerprint,
@@ -247,7 +247,7 @@ class UsageTracker:
         self._cache_ledger = ledger
 
     def with_history_rewrite(
-        self, turn: Turn, rewritten: HistoryRewrite, *, state: PromptState, plan_layout: LayoutPlanner
+        self, turn: Turn, rewritten: HistoryChangeReason, *, state: PromptState, plan_layout: LayoutPlanner
     ) -> Turn:
         """Return the turn marked as following an edited history, or as unchanged if that history was sent last.
 

@@ -94,7 +94,7 @@ from lamella.conversation.sent_turns import list_last_requests, load_sent_turns
 from lamella.conversation.settings import SettingsOverrides
 from lamella.conversation.stages import (
     build_progress,
-    list_stage_events,
+    list_branch_stages_and_messages,
     render_stage_part,
     to_stored_fields,
     with_branch_stages,
@@ -166,7 +166,7 @@ from lamella.core.log.events.kinds import (
 from lamella.core.log.events.message import NO_OVERRIDES, QuestionEvent, TurnOverrides
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import (
-    HistoryRewrite,
+    HistoryChangeReason,
     TurnSettings,
 )
 from lamella.core.log.turn_records import TurnRecord, branch_message_ids
@@ -875,7 +875,7 @@ class Conversation:
         turn_request = request_from_turn(original, text=text, model=model, system=system)
         if added:
             turn_request = replace(turn_request, attach=(*turn_request.attach, *added))
-        turn = builder.ask(turn_request, at=check_time(at), rewritten=HistoryRewrite.HISTORY_EDITED)
+        turn = builder.ask(turn_request, at=check_time(at), rewritten=HistoryChangeReason.HISTORY_EDITED)
         self._builder, self._overrides.unsaved = builder, {}
         return turn
 
@@ -1364,14 +1364,14 @@ class Conversation:
     @property
     def workflow(self) -> WorkflowProgress | None:
         """Return the workflow progress, or None if no workflow was started."""
-        events, path = list_stage_events(self._log)
+        events, path = list_branch_stages_and_messages(self._log)
         session = build_session(events)
         return None if session is None else build_progress(session, path)
 
     @property
     def workflow_session(self) -> WorkflowSession | None:
         """Return the workflow session, or None if no workflow was started."""
-        return build_session(list_stage_events(self._log)[0])
+        return build_session(list_branch_stages_and_messages(self._log)[0])
 
     def start_workflow(self, name: str, *, at: datetime | None = None) -> WorkflowProgress:
         """Start a workflow: ``paper``, ``rfc``, one of your own by name, or a workflow file by its path."""
@@ -1434,7 +1434,7 @@ class Conversation:
         at = check_time(at)
         build_event("")
         self._stop_turn(empty_reply_id(self._log, self._log.head), at=at)
-        _, path = list_stage_events(self._log)
+        _, path = list_branch_stages_and_messages(self._log)
         event = build_event(path[-1] if path else "")
         self._append_and_reset(build_event_batch(event, timestamp=self._format_time(at)))
         progress = self.workflow

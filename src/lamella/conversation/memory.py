@@ -12,7 +12,7 @@ from lamella.core.compaction.rules import SummaryConfig
 from lamella.core.compaction.summaries import (
     SummaryRequest,
     SummaryResult,
-    full_texts_in_turns,
+    original_message_texts,
     standalone_summary_messages,
     summary_key,
 )
@@ -177,7 +177,7 @@ def _last_turns(turns: Sequence[HistoryTurn], tokenizer: Tokenizer) -> list[Hist
 
 def _find_summary_problem(text: str, turns: Sequence[HistoryTurn], tokenizer: Tokenizer) -> str | None:
     """Return why a summary of these turns is rejected, or None."""
-    texts = full_texts_in_turns(turns)
+    texts = original_message_texts(turns)
     return find_summary_problem(
         text,
         replaced_texts=texts,

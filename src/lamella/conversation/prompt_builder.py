@@ -38,7 +38,7 @@ from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.ledger.entry import LedgerEntry
 from lamella.core.log.call import ModelCall
 from lamella.core.log.receipts import CompactionReceipt
-from lamella.core.log.turn import AttachmentMode, HistoryRewrite, Turn, TurnSettings
+from lamella.core.log.turn import AttachmentMode, HistoryChangeReason, Turn, TurnSettings
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
 from lamella.core.prompt.advance import add_reply, advance, pending_prompt, replace_rounds
 from lamella.core.prompt.envelope import Envelope, is_shortened, make_envelope, make_fingerprint
@@ -208,7 +208,11 @@ class PromptBuilder:
         return self._state, self._turn_settings
 
     def ask(
-        self, turn_request: TurnRequest | Turn, *, at: datetime | None = None, rewritten: HistoryRewrite | None = None
+        self,
+        turn_request: TurnRequest | Turn,
+        *,
+        at: datetime | None = None,
+        rewritten: HistoryChangeReason | None = None,
     ) -> BuiltTurn:
         """Build the next turn. If it cannot be built or recorded, nothing changes.
 
@@ -306,7 +310,7 @@ class PromptBuilder:
         state: PromptState,
         *,
         at: datetime | None,
-        rewritten: HistoryRewrite | None,
+        rewritten: HistoryChangeReason | None,
     ) -> tuple[PromptState, Turn, PromptSettings]:
         """Return the state with pending compactions applied, the turn with its layout planned, and its settings."""
         with measure_phase("read"):
@@ -342,7 +346,7 @@ class PromptBuilder:
         return replace(turn, rounds=(*turn.rounds, whole))
 
     def _read_turn(
-        self, turn_request: TurnRequest | Turn, state: PromptState, rewritten: HistoryRewrite | None
+        self, turn_request: TurnRequest | Turn, state: PromptState, rewritten: HistoryChangeReason | None
     ) -> Turn:
         if isinstance(turn_request, Turn):
             return replace(turn_request, turn_settings=self._turn_settings, history_rewrite=rewritten, layout_plan=None)
@@ -500,7 +504,7 @@ class PromptBuilder:
         return self.usage_tracker.build_turn(envelope, entry, number=self._history.turn_count, receipt=receipt)
 
     def preview(
-        self, turn_request: TurnRequest, *, at: datetime | None = None, rewritten: HistoryRewrite | None = None
+        self, turn_request: TurnRequest, *, at: datetime | None = None, rewritten: HistoryChangeReason | None = None
     ) -> BuiltTurn:
         """Return the turn that ``ask`` would build without fetching summaries. Nothing changes."""
         check_time_zone(at)

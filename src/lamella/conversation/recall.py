@@ -17,7 +17,13 @@ from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import MessageAuthor, Turn
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.search.index import Passage, PassageIndex, list_passages, passage_ids_in_prompt
-from lamella.core.search.recall import RECALL_TOKENS, RecalledMessage, RecallHit, fit_hits_to_budget, recall_passages
+from lamella.core.search.recall import (
+    RECALL_TOKENS,
+    RecalledMessage,
+    RecallHit,
+    fit_hits_and_neighbours_to_budget,
+    recall_passages,
+)
 from lamella.core.search.search import SearchHit, search_for_question
 from lamella.core.text.content import truncate_words
 from lamella.core.values import replace as struct_replace
@@ -101,7 +107,9 @@ class BranchSearch:
             there = list_passages(history.list_turns(), history.message_ids)
             hits = _turn_hits(there, named[1], without=excluded, limit=limit)
             names = [hit.passage.id for hit in hits]
-            found = fit_hits_to_budget(index, hits, query, count=count, max_tokens=max_tokens, named=names)
+            found = fit_hits_and_neighbours_to_budget(
+                index, hits, query, count=count, max_tokens=max_tokens, named=names
+            )
         else:
             found = recall_passages(index, query, count=count, limit=limit, max_tokens=max_tokens, excluded=excluded)
         return _with_times(found, history)

@@ -86,7 +86,7 @@ _MAX_JSON_CHARS = 1_000_000
 _SYSTEM_PART_NAME = "workflow"
 
 
-def list_stage_events(log: FoldedLog) -> tuple[Sequence[tuple[int, StageEvent]], Sequence[str]]:
+def list_branch_stages_and_messages(log: FoldedLog) -> tuple[Sequence[tuple[int, StageEvent]], Sequence[str]]:
     """Return the stage events of the active branch, and the ids of its messages.
 
     The next question follows the empty answer that closes an open question, so that answer is part of the branch.

@@ -35,7 +35,7 @@ from lamella.errors import ModelNotFoundError, SdkNotInstalledError, install_hin
 from lamella.profiles import ModelProfile
 from lamella.providers.connection import ErrorResponse, RequestTarget, error_from_response, invalid_answer_error
 from lamella.providers.facts.others import LOCAL_PROFILE
-from lamella.providers.openai_chat import CompletionAccumulator, build_request
+from lamella.providers.openai_chat import CompletionStreamReader, build_request
 from lamella.providers.wire import Body, Fields, count_at, fields_at, items_at, text_at
 from lamella.tokenizers.gguf import load_special_token_escaper
 from lamella.tokenizers.weights import (
@@ -342,12 +342,12 @@ class CacheTrackingLlamaServer:
     ) -> LlamaCacheState:
         """Return the cache after an answer, with the answer's tokens as far as they can be determined."""
         answer_tokens = self._recover_tokens(answer)
-        if cached_tokens <= len(prompt) or answer.is_complete(answer_tokens):
+        if cached_tokens <= len(prompt) or answer.has_all_reusable_tokens(answer_tokens):
             return prepared.after_answer(prompt + answer_tokens, cached_tokens=cached_tokens)
         # The engine's parser hides some tokens, such as the tags around reasoning. Tokenizing the text recovers them if
         # the number of tokens fits.
         text = self._engine.tokenize(answer.text)
-        if answer.is_complete(text):
+        if answer.has_all_reusable_tokens(text):
             return prepared.after_answer(prompt + text, cached_tokens=cached_tokens)
         return prepared.after_answer(prompt, cached_tokens=cached_tokens, is_exact=False)
 
@@ -371,7 +371,7 @@ class AnswerTokens:
         self._output_tokens = 0
         self._is_plain_text = True
 
-    def is_complete(self, tokens: Tokens) -> bool:
+    def has_all_reusable_tokens(self, tokens: Tokens) -> bool:
         """Return whether ``tokens`` has all tokens that the next prompt could continue from.
 
         - After a normal end, only the token that ends an answer is not reported.
@@ -553,7 +553,7 @@ class LocalProvider:
         # The tokens that a warm-up has processed so far stay in the cache, and this request continues from there.
         for warming in self._warming:
             warming.set()
-        fold, refrain, ended = CompletionAccumulator(), RepetitionDetector(), None
+        fold, refrain, ended = CompletionStreamReader(), RepetitionDetector(), None
         chunks = self._stream_chunks(await self._build_in_worker(request))
         try:
             async for chunk in chunks:

@@ -1,7 +1,7 @@
 """The provider for Chat Completions, of OpenAI or of any server with a compatible API.
 
 ``build_request`` builds the arguments of ``chat.completions.create``, as a pure function of request and model profile.
-``read_reply`` and ``CompletionAccumulator`` read answers and stream chunks; ``ReasoningSplitter`` separates reasoning
+``read_reply`` and ``CompletionStreamReader`` read answers and stream chunks; ``ReasoningSplitter`` separates reasoning
 that servers send inside the text. ``OpenAIChatProvider`` sends requests with OpenAI's SDK.
 """
 
@@ -255,7 +255,7 @@ def read_reply(answer: object) -> ModelReply | None:
     choices = items_at(completion, "choices")
     if not choices:
         return None
-    fold = CompletionAccumulator()
+    fold = CompletionStreamReader()
     message = fields_at(choices[0], "message")
     if not message:
         raise unreadable_field_error("message", choices[0].get("message"))
@@ -266,7 +266,7 @@ def read_reply(answer: object) -> ModelReply | None:
 
 def read_events(chunks: Iterable[Fields]) -> ModelReply | None:
     """Return the reply that stream chunks add up to, or None if the end of the stream is missing."""
-    fold = CompletionAccumulator()
+    fold = CompletionStreamReader()
     deltas = [delta for chunk in chunks for delta in fold.feed(chunk)]
     return reply_from_deltas([*deltas, *fold.finish()])
 
@@ -285,7 +285,7 @@ def read_usage(completion: Fields) -> Usage:
     )
 
 
-class CompletionAccumulator:
+class CompletionStreamReader:
     """Accumulates stream chunks one by one.
 
     ``finish`` yields the values that are known only at the end. ``finished`` is whether a finish reason has arrived.
@@ -444,7 +444,7 @@ class OpenAIChatProvider:
             timeout=self._timeout,
         )
         body = build_request(request, self._models.get_model_profile(request.model))
-        fold = CompletionAccumulator()
+        fold = CompletionStreamReader()
         begun = whole = False
         from httpx2 import HTTPError
         from openai import OpenAIError

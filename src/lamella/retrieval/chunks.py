@@ -168,7 +168,7 @@ _PASSAGE_CHARS = 300
 _WIDE_CHAR = re.compile(rf"[{UNSPACED_SCRIPTS}]")
 
 
-class QueryTerms:
+class QueryWordFinder:
     """The beginnings of all forms of the query words, to find these words in a text."""
 
     def __init__(self, words: Sequence[QueryWord]) -> None:
@@ -204,7 +204,7 @@ def has_word(text: str, word: str, *, whole: bool = True) -> bool:
     return False
 
 
-def describe_matched_words(terms: QueryTerms, fields: Mapping[str, str]) -> str:
+def describe_matched_words(terms: QueryWordFinder, fields: Mapping[str, str]) -> str:
     """Describe which query words a chunk contains, and in which of its fields."""
     found = {name: terms.matched_words(fields[field].casefold()) for field, name in _FIELD_LABELS if fields[field]}
     found["text"] = terms.matched_words(f"{fields['body']} {fields['extra']}".casefold())
@@ -212,7 +212,7 @@ def describe_matched_words(terms: QueryTerms, fields: Mapping[str, str]) -> str:
     return f"{', '.join(matched)} in {', '.join(name for name, words in found.items() if words)}" if matched else ""
 
 
-def make_excerpt(text: str, terms: QueryTerms | None) -> str:
+def make_excerpt(text: str, terms: QueryWordFinder | None) -> str:
     """Return a short text unchanged, or the part of a long text with the most query words.
 
     The part starts at the beginning of a line, or of a word if the line is long.

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from lamella.core.search.language import is_stop_word
 from lamella.core.search.search import QUOTED_PHRASE
 from lamella.ports import NoteHit
-from lamella.retrieval.chunks import QueryTerms, describe_matched_words, has_word, make_excerpt
+from lamella.retrieval.chunks import QueryWordFinder, describe_matched_words, has_word, make_excerpt
 from lamella.retrieval.database import CHUNK_BITS, IndexFile
 from lamella.retrieval.dates import DaySpan, extract_day_range
 from lamella.retrieval.words import QueryWord, parse_query_words
@@ -449,7 +449,7 @@ class NoteSearcher:
     def _make_hits(
         self, found: Sequence[ScoredChunk], query: VaultQuery, query_words: PreparedQuery | None
     ) -> list[NoteHit]:
-        needles = None if query_words is None else QueryTerms(query_words.words)
+        needles = None if query_words is None else QueryWordFinder(query_words.words)
         rows = self._file.execute(_SELECT_CHUNKS, (json.dumps([one.chunk_id for one in found]),))
         fields = {number: dict(zip(_CHUNK_COLUMNS, row, strict=True)) for number, *row in rows}
         days = self._dates_by_chunk(found) if query.days else {}
@@ -494,7 +494,7 @@ def _day_start_ns(day: date, now: datetime) -> int:
 
 
 def _make_hit(
-    scored_chunk: ScoredChunk, fields: Mapping[str, str], *, query: VaultQuery, terms: QueryTerms | None, day: str
+    scored_chunk: ScoredChunk, fields: Mapping[str, str], *, query: VaultQuery, terms: QueryWordFinder | None, day: str
 ) -> NoteHit:
     title = fields["title"].partition("\n")[0]
     reasons = [describe_matched_words(terms, fields) if terms is not None else "", *_describe_filters(query, day)]

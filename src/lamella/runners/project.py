@@ -1,6 +1,6 @@
 """The ``project`` runner: a chat about a folder, with its list of sources, its instructions and its memory.
 
-``run_project`` is the runner. ``render_project`` renders the project part of L1, and ``describe_source_changes`` the
+``run_project`` is the runner. ``render_project_system_part`` renders the project part of L1, and ``describe_source_changes`` the
 note about sources that changed later, so that L1 and the cached prefix stay unchanged.
 """
 
@@ -29,7 +29,7 @@ _MAX_NAMED_PATHS = 20
 _LIST_PREFIX = "- "
 
 
-def render_project(folder: ProjectFolder) -> str:
+def render_project_system_part(folder: ProjectFolder) -> str:
     """Return the project part of L1: the project's own instructions and memory, then its sources by path."""
     return f"{render_project_header(folder)}\n\n{_render_sources(list(folder.source_mtimes))}"
 
@@ -123,7 +123,7 @@ def _with_manifest(run_request: RunRequest) -> RunRequest:
         run_request = with_system_parts_and_tools(run_request, parts={}, warning=warning)
     last_manifest = _last_manifest(run_request.conversation, folder)
     if last_manifest is None:
-        return with_system_parts_and_tools(run_request, parts={"project": render_project(folder)})
+        return with_system_parts_and_tools(run_request, parts={"project": render_project_system_part(folder)})
     changes = describe_source_changes(last_manifest[0], folder, since=last_manifest[1])
     if not changes or run_request.turn_request is None:
         return run_request

@@ -84,7 +84,7 @@ class HttpHints:
     def start_workflow_hint(self) -> str:
         return '`POST …/workflow` with {"workflow": "paper"}'
 
-    def replay_file_hint(self) -> str:
+    def replay_transcript_hint(self) -> str:
         return "the command `lamella replay`"
 
 

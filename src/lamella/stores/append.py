@@ -153,7 +153,7 @@ class LockedState:
     schema: int
 
 
-def lock_or_create_conversation(database: Database, transaction: Transaction, change: AppendChange) -> LockedState:
+def lock_conversation_for_append(database: Database, transaction: Transaction, change: AppendChange) -> LockedState:
     """Lock the row of the conversation and read it; a new conversation gets its row first.
 
     Raises ``ConflictError`` if the row does not exist or another conversation has the name.
@@ -239,7 +239,7 @@ def append_events(database: Database, transaction: Transaction, *, change: Appen
 def append_after_head(transaction: Transaction, change: AppendChange, *, head: str, schema: int) -> str | None:
     """Append a change that erases nothing after the last event that this process knows, and return the new hash.
 
-    ``head`` is the hash of that event, or empty for a new conversation. The checks of the slow path (``lock_or_create_conversation``,
+    ``head`` is the hash of that event, or empty for a new conversation. The checks of the slow path (``lock_conversation_for_append``,
     ``check_head``) are conditions of a single statement here. Returns None, without writing, if one of them fails.
     """
     hashes = hash_events(head, change)

@@ -2,7 +2,7 @@
 
 ``CommitQueue`` makes the writes of all waiting threads in the thread of one of them. ``AppendQueue`` appends to a
 database server (PostgreSQL) with one auto-committed statement, because the round trip is most of the cost there and a
-transaction needs four. ``try_append_all`` appends several changes in one transaction of an embedded database
+transaction needs four. ``append_all_or_need_rollback`` appends several changes in one transaction of an embedded database
 (SQLite), because each statement releases the interpreter lock and then competes with all other threads to get it back.
 """
 
@@ -300,10 +300,10 @@ class BatchedAppend(Struct, frozen=True, eq=False):
 
     def __call__(self, transaction: Transaction) -> bool:
         """Append it alone and return whether that worked; False means that nothing was changed."""
-        return try_append_all(transaction, (self,))
+        return append_all_or_need_rollback(transaction, (self,))
 
 
-def try_append_all(transaction: Transaction, appends: Sequence[BatchedAppend]) -> bool:
+def append_all_or_need_rollback(transaction: Transaction, appends: Sequence[BatchedAppend]) -> bool:
     """Append all changes and return whether that worked.
 
     After False, some may have been written, so the caller must roll the transaction back.

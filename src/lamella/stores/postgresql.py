@@ -38,7 +38,7 @@ class ConnectionSilentError(psycopg.OperationalError):
     """The server keeps the connection open but sends nothing."""
 
 
-class Connection(psycopg.Connection[Row]):
+class IdleTimeoutConnection(psycopg.Connection[Row]):
     """A connection that fails if the server sends nothing for ``idle_timeout`` seconds.
 
     A server that is suspended or cut off does not close its connections, and its own timeouts do not run.
@@ -88,18 +88,18 @@ def _with_idle_timeout(gen: PQGen[_Waited], idle_timeout: float) -> PQGen[_Waite
 class Pool:
     """At most ``size`` connections, opened when they are needed and reused."""
 
-    def __init__(self, connect: Callable[[float], Connection], *, size: int, timeout: float) -> None:
+    def __init__(self, connect: Callable[[float], IdleTimeoutConnection], *, size: int, timeout: float) -> None:
         self._connect = connect
         self._free_slots = Semaphore(size)
         self._lock = Lock()
-        self._idle_connections: list[Connection] = []
+        self._idle_connections: list[IdleTimeoutConnection] = []
         self._closed = False
         # The first connection is opened without retries, so that a wrong address fails at once. Later ones are retried,
         # because the server was reachable before.
         self._release(connect(timeout))
 
     @contextmanager
-    def lend_connection(self, seconds: float, *, idle_timeout: float) -> Iterator[Connection]:
+    def lend_connection(self, seconds: float, *, idle_timeout: float) -> Iterator[IdleTimeoutConnection]:
         """Yield a connection for the caller alone; afterwards it returns to the pool, or is closed if it was lost.
 
         Raises ``psycopg.OperationalError`` if there is none within ``seconds``.
@@ -129,7 +129,7 @@ class Pool:
         self._closed = True
         self.drop_idle()
 
-    def _acquire(self, deadline: float) -> Connection:
+    def _acquire(self, deadline: float) -> IdleTimeoutConnection:
         """Return an unused connection or open one, with retries until the deadline."""
         with self._lock:
             if self._closed:
@@ -144,7 +144,7 @@ class Pool:
                     raise
                 time.sleep(_RECONNECT_SECONDS)
 
-    def _release(self, connection: Connection) -> None:
+    def _release(self, connection: IdleTimeoutConnection) -> None:
         """Keep a connection for reuse if it is still usable, otherwise close it."""
         with self._lock:
             if connection.is_idle and not self._closed:
@@ -261,12 +261,12 @@ class PostgresDatabase:
         except psycopg.Error as error:
             raise to_lamella_error(error, name) from error
 
-    def _connect(self, seconds: float) -> Connection:
+    def _connect(self, seconds: float) -> IdleTimeoutConnection:
         """Open a connection with settings that make a committed write durable, whatever the role's defaults are."""
         conninfo = make_conninfo(
             self._conninfo, connect_timeout=self._connect_timeout or max(_SHORT_TIMEOUT, ceil(seconds))
         )
-        connection = Connection.connect(conninfo, autocommit=True)
+        connection = IdleTimeoutConnection.connect(conninfo, autocommit=True)
         connection.idle_timeout = max(_SHORT_TIMEOUT, seconds)
         try:
             self._check_encoding(connection)
@@ -286,7 +286,7 @@ class PostgresDatabase:
             raise
         return connection
 
-    def _check_encoding(self, connection: Connection) -> None:
+    def _check_encoding(self, connection: IdleTimeoutConnection) -> None:
         """Raise ``SettingError`` unless the database uses UTF-8."""
         encoding = connection.info.parameter_status("server_encoding")
         if encoding != "UTF8":
@@ -335,7 +335,9 @@ class PostgresDatabase:
             lambda connection: _run_transaction(connection, _BEGIN_WRITE, alone), idle_timeout=_LONG_TIMEOUT
         )
 
-    def _with_reconnect(self, use: Callable[[Connection], Result], *, idle_timeout: float | None = None) -> Result:
+    def _with_reconnect(
+        self, use: Callable[[IdleTimeoutConnection], Result], *, idle_timeout: float | None = None
+    ) -> Result:
         """Call ``use`` with a connection; if a text is not UTF-8, call it once more and read it with replacements.
 
         A damaged text must not hide the other rows. ``verify`` reports it.
@@ -345,7 +347,9 @@ class PostgresDatabase:
         except UnicodeDecodeError:
             return self._use_again_if_lost(partial(_use_with_replacements, use), idle_timeout=idle_timeout)
 
-    def _use_again_if_lost(self, use: Callable[[Connection], Result], *, idle_timeout: float | None) -> Result:
+    def _use_again_if_lost(
+        self, use: Callable[[IdleTimeoutConnection], Result], *, idle_timeout: float | None
+    ) -> Result:
         """Call ``use`` with a connection; if the connection is lost, call it once more with a new one.
 
         Both calls share one timeout.
@@ -364,7 +368,9 @@ class PostgresDatabase:
         except _ConnectionLostError as error:
             raise to_lamella_error(error.cause, self._name) from error.cause
 
-    def _use_connection(self, use: Callable[[Connection], Result], seconds: float, *, idle_timeout: float) -> Result:
+    def _use_connection(
+        self, use: Callable[[IdleTimeoutConnection], Result], seconds: float, *, idle_timeout: float
+    ) -> Result:
         """Call ``use`` with a connection.
 
         Raises ``_ConnectionLostError`` if the work may be repeated, otherwise a ``LamellaError``.
@@ -446,7 +452,7 @@ class _ReplacingTextLoader(Loader):
         return bytes(data).decode(errors="replace")
 
 
-def _use_with_replacements(use: Callable[[Connection], Result], connection: Connection) -> Result:
+def _use_with_replacements(use: Callable[[IdleTimeoutConnection], Result], connection: IdleTimeoutConnection) -> Result:
     """Call ``use`` with a connection that reads any bytes as text. The connection is not used again after that."""
     for name in ("text", "varchar", "name"):
         connection.adapters.register_loader(name, _ReplacingTextLoader)
@@ -456,7 +462,7 @@ def _use_with_replacements(use: Callable[[Connection], Result], connection: Conn
         connection.close()
 
 
-def _run_transaction(connection: Connection, begin: str, work: Callable[[Transaction], Result]) -> Result:
+def _run_transaction(connection: IdleTimeoutConnection, begin: str, work: Callable[[Transaction], Result]) -> Result:
     """Run ``work`` between ``begin`` and COMMIT, and roll back on any error."""
     try:
         connection.execute(begin.encode())
@@ -470,7 +476,7 @@ def _run_transaction(connection: Connection, begin: str, work: Callable[[Transac
 
 
 class _PostgresTransaction:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: IdleTimeoutConnection) -> None:
         self._connection = connection
 
     def run(self, sql: str, *values: object) -> int:

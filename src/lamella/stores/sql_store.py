@@ -21,7 +21,7 @@ from lamella.stores.append import (
     hash_events,
     is_already_appended,
     load_checkpoints,
-    lock_or_create_conversation,
+    lock_conversation_for_append,
     remove_checkpoints,
     write_checkpoint,
 )
@@ -181,7 +181,7 @@ class SqlStore:
             if head is not None:
                 self._unconfirmed_heads[change.conversation] = head
                 return change.version_after
-        state = lock_or_create_conversation(self._database, transaction, change)
+        state = lock_conversation_for_append(self._database, transaction, change)
         check_version(state.schema, self._schema, name=self._name)
         check_not_erased(change.name or change.conversation, state.erased)
         if state.version == change.expected:

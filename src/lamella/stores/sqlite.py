@@ -15,7 +15,7 @@ from threading import RLock
 from lamella.errors import InvalidOperationError, LamellaError, StoreCorruptedError, StoreUnavailableError
 from lamella.hints import Hint, Hints
 from lamella.ports import StoreProblem
-from lamella.stores.commit_queue import BatchedAppend, CommitQueue, PendingWrite, try_append_all
+from lamella.stores.commit_queue import BatchedAppend, CommitQueue, PendingWrite, append_all_or_need_rollback
 from lamella.stores.sql_schema import Result, Row, Transaction
 
 IN_MEMORY_PATH = ":memory:"
@@ -352,7 +352,7 @@ class _SqliteTransaction:
 def _write_batch(writes: Sequence[PendingWrite], transaction: Transaction) -> None:
     """Make all writes in one transaction, the appends with shared statements; any error affects all of them."""
     appends = [one for one in writes if isinstance(one.work, BatchedAppend)]
-    if not try_append_all(transaction, [one.work for one in appends]):
+    if not append_all_or_need_rollback(transaction, [one.work for one in appends]):
         raise _BatchConflict
     for one in writes:
         one.result = isinstance(one.work, BatchedAppend) or one.work(transaction)

@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     from lamella.wiring.transcripts import (
         build_request_body,
         has_conversation,
-        replay_stored,
+        replay_stored_conversation,
         replay_transcript,
         save_transcript,
     )
@@ -178,7 +178,7 @@ __all__ = [
     "read_json_request",
     "read_services",
     "read_transcript",
-    "replay_stored",
+    "replay_stored_conversation",
     "replay_transcript",
     "requires_named_model",
     "resolve_conversation_settings",
@@ -280,7 +280,7 @@ if not TYPE_CHECKING:
         ),
         "lamella.wiring.transcripts": (
             "has_conversation",
-            "replay_stored",
+            "replay_stored_conversation",
             "replay_transcript",
             "save_transcript",
             "build_request_body",

@@ -80,7 +80,7 @@ def has_conversation(name_or_key: str, url: str | None = None, *, services: Serv
         backend.store.close()
 
 
-def replay_stored(
+def replay_stored_conversation(
     name_or_key: str,
     url: str | None = None,
     *,

@@ -42,7 +42,7 @@ def read_hints(hints: Hints) -> dict[str, str]:
         "resend": hints.send_with_limit_hint(max_tokens=9),
         "finish": hints.finish_calls_hint(["search"]),
         "workflow": hints.start_workflow_hint(),
-        "replay": hints.replay_file_hint(),
+        "replay": hints.replay_transcript_hint(),
     }
 
 

@@ -148,7 +148,7 @@ def test_hints_name_requests() -> None:
         hints.send_with_limit_hint(max_tokens=9),
         hints.finish_calls_hint(["search"]),
         hints.start_workflow_hint(),
-        hints.replay_file_hint(),
+        hints.replay_transcript_hint(),
     ] == [
         "the field `model`",
         "`POST /v1/conversations`",

@@ -27,7 +27,7 @@ from lamella.archive.markdown.payload import (
     split_contents,
     split_front_matter,
 )
-from lamella.archive.markdown.recovery import FileLookup, recover_files, rewrite_records
+from lamella.archive.markdown.recovery import FileLookup, read_original_or_current_files, rewrite_records
 from lamella.core.log.branch import iter_invalid_receipts, validate_node
 from lamella.core.log.events.kinds import EventRecord
 from lamella.core.log.log import FoldedLog
@@ -99,7 +99,7 @@ def parse_archive(
         return parse_legacy(front, body, sources, is_erased=is_erased)
     export, files = parse_lamella_archive(front, body)
     known = read_contents(export.conversation_key, [file.hash for file in files]) if read_contents else {}
-    recovery = recover_files([file for file in files if file.hash not in known], FileLookup(sources))
+    recovery = read_original_or_current_files([file for file in files if file.hash not in known], FileLookup(sources))
     newer = {artifact.hash: encode_text(artifact.text) for artifact in recovery.changed_artifacts.values()}
     return replace(
         export,
@@ -113,11 +113,11 @@ def parse_archive(
 
 def parse_lamella_archive(front: FrontMatter, body: str) -> tuple[ConversationExport, tuple[FileRef, ...]]:
     """Parse an archive of Lamella: return the conversation with edits by hand, and the files that it only names."""
-    visible, export, files = parse_unedited_archive(front, body)
+    visible, export, files = parse_archive_as_written(front, body)
     return apply_edits(front, export, visible), files
 
 
-def parse_unedited_archive(front: FrontMatter, body: str) -> tuple[str, ConversationExport, tuple[FileRef, ...]]:
+def parse_archive_as_written(front: FrontMatter, body: str) -> tuple[str, ConversationExport, tuple[FileRef, ...]]:
     """Parse an archive: return its visible text, the conversation as it was written, and the files it only names."""
     check_format_version(front)
     visible, comment = split_comment(body)
@@ -366,7 +366,7 @@ def _check_known(path: Path, text: str, export: ConversationExport) -> None:
     """Raise if a file has events or edits by hand that the conversation does not have."""
     front, body = split_front_matter(normalize_line_ends(text))
     try:
-        visible, written, _ = parse_unedited_archive(front, body)
+        visible, written, _ = parse_archive_as_written(front, body)
         edited = apply_edits(front, written, visible)
     except BadInputError as error:
         raise BadInputError(

@@ -551,7 +551,7 @@ def parse_legacy(
         raise BadInputError(
             "The file is JSON; archives are markdown.",
             hint=lambda hints: (
-                f"A transcript is replayed ({hints.replay_file_hint()}), not imported. To move conversations, export them as "
+                f"A transcript is replayed ({hints.replay_transcript_hint()}), not imported. To move conversations, export them as "
                 "archives, or copy the store; docs/how-to/migrate.md shows how a list of messages is taken over."
             ),
         )

@@ -30,7 +30,7 @@ from lamella.core.log.events.kinds import (
 )
 from lamella.core.log.events.message import QuestionEvent, StoredRound, copy_round_events, with_position
 from lamella.core.log.log import FoldedLog
-from lamella.core.log.turn import HistoryRewrite, MessageAuthor, ReplyEvent
+from lamella.core.log.turn import HistoryChangeReason, MessageAuthor, ReplyEvent
 from lamella.core.log.turn_records import MessageNode, derive_message_id
 from lamella.core.text.content import canonical_json, encode_text, hash_bytes
 from lamella.core.values import replace
@@ -496,7 +496,7 @@ class EventAppender:
         """
         if edited_message is None and self.log.head and self.log.nodes[self.log.head].role is MessageAuthor.USER:
             self.append_reply("", at=at)
-        rewritten = self.log.history_rewrite if edited_message is None else HistoryRewrite.HISTORY_EDITED
+        rewritten = self.log.history_rewrite if edited_message is None else HistoryChangeReason.HISTORY_EDITED
         asked = replace(
             event, parent=self.log.head if edited_message is None else edited_message.parent, rewritten=rewritten
         )

@@ -1,7 +1,7 @@
 """Read the files that an archive only names, and rewrite the conversation if they have changed.
 
 ``FileLookup`` finds a file by path, otherwise by a name that only one note has; an ambiguous name is never guessed.
-``recover_files`` reads the named files: unchanged, changed, or missing. ``rewrite_records`` rewrites the events with
+``read_original_or_current_files`` reads the named files: unchanged, changed, or missing. ``rewrite_records`` rewrites the events with
 the current texts. A message id covers the attachments of the message and the message before it, so other texts give
 other ids from that message on, and every event that names a message must name it by its new id.
 """
@@ -154,7 +154,7 @@ class RecoveredFiles:
         return not self.lost_hashes
 
 
-def recover_files(files: Iterable[FileRef], lookup: FileLookup) -> RecoveredFiles:
+def read_original_or_current_files(files: Iterable[FileRef], lookup: FileLookup) -> RecoveredFiles:
     """Read each file. If its text has changed, use the current text and add a warning."""
     recovery = RecoveredFiles()
     found = [(file, lookup.read_or_find_moved(file.path, file.kind, expected_hash=file.hash)) for file in files]

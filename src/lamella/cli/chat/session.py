@@ -19,7 +19,7 @@ from lamella.cli.chat.output import AnswerDisplay, show_events
 from lamella.cli.chat.status import describe_stop_reason, format_status, print_layers_and_cache
 from lamella.cli.errors import SlashCommandHints, failure_to_json, print_failure
 from lamella.cli.interrupts import ignore_interrupts
-from lamella.cli.ledger_tables import format_cache_expiry
+from lamella.cli.ledger_tables import format_cost_after_cache_expiry
 from lamella.cli.mentions import get_active_note_or_warn, resolve_and_print_mentions
 from lamella.cli.output import escape_to_short_line, print_text
 from lamella.cli.tables import format_current_stage
@@ -382,7 +382,7 @@ class ChatSession:
         expiry = None if known is None else known[1]
         if expiry is not None and not expiry.expired and now > expiry.expires_at:
             self._known_expiry = None
-        return format_cache_expiry(expiry, now=now, max_keep_alives=conversation_log.max_keep_alives)
+        return format_cost_after_cache_expiry(expiry, now=now, max_keep_alives=conversation_log.max_keep_alives)
 
     def status_line(self) -> str:
         """Return the status line."""

@@ -122,7 +122,7 @@ def show_or_set_setting(session: ChatSession, rest: str) -> None:
     print_text(f"{name} = {_setting_with_origin(session, name)[1]} from the next message on.")
 
 
-def complete_setting(_session: ChatSession, prefix: str) -> dict[str, str]:
+def complete_setting_or_value(_session: ChatSession, prefix: str) -> dict[str, str]:
     """Return completions for ``/set``: the settings, and after a setting the values that it accepts."""
     name, space, value = prefix.partition(" ")
     if space:

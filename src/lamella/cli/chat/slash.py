@@ -8,7 +8,7 @@ from lamella.cli.chat import conversation_commands, library_commands, setting_co
 from lamella.cli.chat.input import ArgumentCompleter
 from lamella.cli.chat.library_commands import paste_image
 from lamella.cli.chat.session import ChatSession
-from lamella.cli.chat.setting_commands import complete_setting, show_or_set_setting
+from lamella.cli.chat.setting_commands import complete_setting_or_value, show_or_set_setting
 from lamella.cli.console import make_console
 from lamella.cli.ledger_tables import print_ledger
 from lamella.cli.mentions import get_active_note
@@ -293,7 +293,7 @@ SLASH_COMMANDS = {
             arguments="[NAME [VALUE]]",
             description="show the settings of this chat, or change one",
             run=show_or_set_setting,
-            complete=complete_setting,
+            complete=complete_setting_or_value,
         ),
         SlashCommand(name="/strata", description="show or hide the layers of each turn", run=_toggle_strata),
         SlashCommand(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from lamella.core.prompt.layers.digest import DigestMessage, digest_messages, question_number
+from lamella.core.prompt.layers.digest import DigestMessage, digest_messages, question_message_number
 from lamella.core.prompt.layers.history import ConversationHistory, HistoryTurn
 from lamella.core.text.directives import find_directives
 from lamella.core.text.word_lists import WordLists
@@ -52,7 +52,7 @@ class Directives:
         yield from (
             (turn.question.id, turn.question.original)
             for turn in self._history.turns
-            if question_number(turn.turn_index) not in texts
+            if question_message_number(turn.turn_index) not in texts
         )
 
 

@@ -73,7 +73,7 @@ def _remove_oldest_stage(draft: PromptDraft, name: CompactionStepName, *, recent
             else []
         )
         if turns:
-            return removal_step(draft, name, turns)
+            return remove_turns_keeping_directives(draft, name, turns)
     return None
 
 
@@ -600,10 +600,12 @@ def _drop_turns(draft: PromptDraft) -> CompactionStep | None:
     # The notice about removed messages costs tokens too, unless the prompt already has it.
     notice = 0 if draft.prompt.preamble.notice else draft.tokenizer.count(render_notice(len(turns), brief=True))
     taken = set(select_to_free(weights, draft.excess_tokens + notice))
-    return removal_step(draft, CompactionStepName.EXPENDABLE, [turn for name, turn in turns.items() if name in taken])
+    return remove_turns_keeping_directives(
+        draft, CompactionStepName.EXPENDABLE, [turn for name, turn in turns.items() if name in taken]
+    )
 
 
-def removal_step(
+def remove_turns_keeping_directives(
     draft: PromptDraft,
     name: CompactionStepName,
     turns: Sequence[HistoryTurn],

@@ -32,7 +32,7 @@ from lamella.core.messages import Message, Role
 from lamella.core.prompt.advance import LayoutPlanner, advance
 from lamella.core.prompt.folding import MAX_PLACEHOLDER_TOKENS, count_summarized_turns, question_ids
 from lamella.core.prompt.invariants import legal_cuts
-from lamella.core.prompt.layers.digest import digest_messages, question_number
+from lamella.core.prompt.layers.digest import digest_messages, question_message_number
 from lamella.core.prompt.layers.history import (
     EMPTY_PREAMBLE,
     HistoryTurn,
@@ -181,7 +181,7 @@ def numbered_messages(turns: Sequence[HistoryTurn]) -> list[tuple[int, CitedMess
         (number, CitedMessage(text, is_user=number % 2 == 1))
         for turn in turns
         for number, text in (
-            (question_number(turn.turn_index), turn.question.original),
+            (question_message_number(turn.turn_index), turn.question.original),
             *((2 * (reply.turn or turn.turn_index + 1), reply.original) for reply in turn.replies),
         )
         if text
@@ -195,7 +195,7 @@ def _author(message: CitedMessage) -> str:
 def _iter_message_openings(turn: HistoryTurn) -> Iterator[str]:
     """Yield how the question of a turn begins, and how replies that were joined to the turn begin, with their numbers."""
     for number, message in numbered_messages([turn]):
-        if number != question_number(turn.turn_index) + 1:
+        if number != question_message_number(turn.turn_index) + 1:
             yield f"[{number}] {_author(message)}: {_clip_line(message.text, _MAX_OPENING_CHARS)}"
 
 
@@ -233,7 +233,7 @@ def _summary_length_instruction(config: SummaryConfig, max_tokens: int) -> str:
     )
 
 
-def full_texts_in_turns(turns: Sequence[HistoryTurn]) -> list[str]:
+def original_message_texts(turns: Sequence[HistoryTurn]) -> list[str]:
     """Return the full texts of all messages in some turns, also where the prompt has a shortened form."""
     said = [one for turn in turns for one in (turn.question, turn.reply, *turn.joined_replies)]
     return [one.segment.text if one.full_texts is None else one.full_texts[one.segment.id] for one in said]
@@ -241,7 +241,7 @@ def full_texts_in_turns(turns: Sequence[HistoryTurn]) -> list[str]:
 
 def summary_key(turns: Sequence[HistoryTurn], earlier_summaries: Sequence[str] = ()) -> str:
     """Return the hash that identifies the summary of some turns and of the earlier summaries before them."""
-    return hash_text(canonical_json([*earlier_summaries, *full_texts_in_turns(turns)]))
+    return hash_text(canonical_json([*earlier_summaries, *original_message_texts(turns)]))
 
 
 def _first_characters(turn: HistoryTurn) -> str:
@@ -500,7 +500,7 @@ def _render_summary(
 ) -> tuple[str, str]:
     """Return the block that replaces the turns, and the text inside it."""
     config = draft.config.summary
-    texts = [*(placeholder.content for placeholder in earlier_summaries), *full_texts_in_turns(oldest)]
+    texts = [*(placeholder.content for placeholder in earlier_summaries), *original_message_texts(oldest)]
     exact = render_exact_strings(texts, max_tokens=config.max_exact_tokens, count=draft.tokenizer.count)
     more = " and of what was told of those before" if earlier_summaries else ""
     by = f", summarised by {model}" if model else ", summarised by a model"
@@ -581,10 +581,10 @@ def _rewrite_problem(
 ) -> str | None:
     return find_summary_problem(
         text,
-        replaced_texts=full_texts_in_turns(oldest),
+        replaced_texts=original_message_texts(oldest),
         user_texts=[turn.question.text for turn in oldest],
         tokens=tokenizer.count(text),
-        replaced_tokens=sum(tokenizer.count(text) for text in full_texts_in_turns(oldest)),
+        replaced_tokens=sum(tokenizer.count(text) for text in original_message_texts(oldest)),
         max_tokens=MAX_PLACEHOLDER_TOKENS + extra_tokens,
         translated=bool(config.summary.language),
     )

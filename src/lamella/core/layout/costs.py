@@ -126,13 +126,15 @@ def _plan_for_expiry(
         # The history mode may choose again which turns to show, since nothing of them is cached.
         chosen = _build_option(
             inputs,
-            inputs.first_message,
+            inputs.first_message_after_system,
             question_index=asked_at,
             total=chosen.earlier_tokens,
             expected_saving=chosen.cost - chosen.expected_cost,
         )
         # How many messages will remain is not known yet, so breakpoints after the system message are left out.
-        chosen = chosen._replace(breakpoints=tuple(mark for mark in chosen.breakpoints if mark < inputs.first_message))
+        chosen = chosen._replace(
+            breakpoints=tuple(mark for mark in chosen.breakpoints if mark < inputs.first_message_after_system)
+        )
     return LayoutPlan(
         keep_messages=chosen.keep_messages,
         within=chosen.keep_pieces,
@@ -345,7 +347,7 @@ def _choose_breakpoints(inputs: LayoutInputs, keep_messages: int | None, *, ques
             and question_index - cached_position >= profile.lookback
         )
         positions = [cached_position if far else None, inputs.stable_message]
-    positions.append(0 if inputs.first_message else None)
+    positions.append(0 if inputs.first_message_after_system else None)
     # ``wanted`` is in order of importance. One breakpoint is reserved for the question.
     chosen = dict.fromkeys(one for one in positions if one is not None and 0 <= one < question_index)
     return tuple(sorted(list(chosen)[: profile.marks - 1]))
@@ -371,7 +373,7 @@ def _choose_option(
 
 def _is_cache_useless(append: LayoutOption, inputs: LayoutInputs) -> bool:
     """Return whether the cache would serve at most L1 even if every message stays."""
-    return append.cached_message is None or append.cached_message < inputs.first_message
+    return append.cached_message is None or append.cached_message < inputs.first_message_after_system
 
 
 def _filter_for_fold_request(

@@ -188,7 +188,7 @@ class LayoutInputs(NamedTuple):
             artifact can stay at the head of a message.
     """
 
-    first_message: int
+    first_message_after_system: int
     cumulative_tokens: Sequence[int]
     carriers: Sequence[AttachmentCarrier]
     cache_entries: Sequence[CacheEntry]
@@ -262,7 +262,7 @@ def collect_layout_inputs(
     entries = [one for one in state.cache_history.entries if _is_unexpired(one, profile, at)]
     kept_placed = {name: one for name, one in placed.items() if name in alive and one.is_full} if heads else {}
     inputs = LayoutInputs(
-        first_message=first,
+        first_message_after_system=first,
         cumulative_tokens=ends,
         carriers=_attachment_carriers(state, placed, alive, kept_placed, first=first, tokenizer=tokenizer),
         cache_entries=entries,

@@ -45,7 +45,7 @@ from lamella.core.log.events.message import (
     start_round,
 )
 from lamella.core.log.tree import EventNumbers, build_branch, iter_parents
-from lamella.core.log.turn import HistoryRewrite, MessageAuthor, ReplyEvent, compute_message_id
+from lamella.core.log.turn import HistoryChangeReason, MessageAuthor, ReplyEvent, compute_message_id
 from lamella.core.log.turn_records import (
     DECODING_ERRORS,
     MessageNode,
@@ -55,8 +55,8 @@ from lamella.core.log.turn_records import (
     damaged_record_error,
     derive_message_id,
     is_same_question_resent,
-    mark_erased,
     merge_replies,
+    nodes_with_erasures,
     reparent,
     validate_position,
 )
@@ -111,7 +111,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
     created: str = ""
     settings: dict[str, object] = {}
     nodes: MutableMapping[str, MessageNode] = {}
-    history_rewrite: HistoryRewrite | None = None
+    history_rewrite: HistoryChangeReason | None = None
     last_question: str = ""
     last_sent: tuple[str, int] = ("", 0)
     is_model_chosen: bool = False
@@ -244,14 +244,14 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         match event:
             case DeleteEvent():
                 self._delete(event.target)
-                self.history_rewrite = HistoryRewrite.HISTORY_EDITED
+                self.history_rewrite = HistoryChangeReason.HISTORY_EDITED
             case ForkEvent() | SwitchEvent():
                 self._apply_switch(event)
             case RenameEvent():
                 self.title = event.title
             case ErasureEvent():
                 self._erase(frozenset(event.contents))
-                self.history_rewrite = HistoryRewrite.HISTORY_EDITED
+                self.history_rewrite = HistoryChangeReason.HISTORY_EDITED
             case SettingsEvent():
                 self.settings.update(event.values)
                 self.is_model_chosen |= "model" in event.values
@@ -278,7 +278,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         """
         self.pending_commands = tuple(one.without_erased(hashes) for one in self.pending_commands)
         self.nodes.update(
-            mark_erased(
+            nodes_with_erasures(
                 self.nodes, hashes, question_versions=self.question_versions.values(), open_rounds=self.open_rounds
             )
         )
@@ -442,7 +442,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
             del self.open_rounds[head]
             return
         if not self._is_question_just_answered(head):
-            self.history_rewrite, self.overrides = HistoryRewrite.BRANCH, NO_OVERRIDES
+            self.history_rewrite, self.overrides = HistoryChangeReason.BRANCH, NO_OVERRIDES
         if self.question_versions and head and self.nodes[head].role is _USER:
             here = (record.reply or record.message for record in self.branch_records() if record.message.id == head)
             self._inherit_question_version(head, next((node.id for node in here), ""))

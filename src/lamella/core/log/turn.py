@@ -136,7 +136,7 @@ class TurnSettings(Struct, frozen=True, kw_only=True, gc=False):
     hidden_rules: bool = True
 
 
-class HistoryRewrite(StrEnum):
+class HistoryChangeReason(StrEnum):
     """The reason why the history before a turn differs from the one sent last."""
 
     HISTORY_EDITED = "history_edited"
@@ -399,7 +399,7 @@ class Turn(Struct, frozen=True, kw_only=True, gc=False):
     rules: RuleChanges | None = None
     turn_settings: TurnSettings = TurnSettings()
     history_summary: str | None = None
-    history_rewrite: HistoryRewrite | None = None
+    history_rewrite: HistoryChangeReason | None = None
     prefix_unchanged: bool = False
     names_images: bool = False
     warnings: tuple[str, ...] = ()

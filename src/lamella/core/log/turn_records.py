@@ -393,7 +393,7 @@ def merge_replies(earlier: MessageNode, reply: MessageNode) -> MessageNode:
     return replace(reply, event=event, rounds=earlier.rounds, erased=earlier.erased, auxiliary_calls=auxiliary_calls)
 
 
-def mark_erased(
+def nodes_with_erasures(
     nodes: Mapping[str, MessageNode],
     hashes: frozenset[str],
     *,

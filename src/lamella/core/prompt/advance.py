@@ -39,7 +39,7 @@ from lamella.core.prompt.layers.history import HistoryMessage, HistoryTurn, make
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, make_placed_artifact
 from lamella.core.prompt.layers.model import message_position
 from lamella.core.prompt.layers.tool_rounds import build_round_messages, partition_rounds, stub_result_message
-from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments, merge_placed, render_attachments
+from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments, render_attachments, with_updates_joined
 from lamella.core.prompt.prefix_change import prefix_change_triggers
 from lamella.core.prompt.prompt import (
     Prompt,
@@ -286,7 +286,7 @@ def record_turn_attachments(
         stays_attached=True if sticks else None,
         restored_ids=restored_ids,
     )
-    placed = merge_placed(state.placed, rendered[2], replaced_ids=shown_in_full)
+    placed = with_updates_joined(state.placed, rendered[2], replaced_ids=shown_in_full)
     index = state.index
     if index is not None and index.is_of(state.library, state.placed):
         changed = dict.fromkeys([*(artifact.id for artifact in attached), *(one.artifact.id for one in rendered[2])])

@@ -16,7 +16,7 @@ from lamella.core.log.call import PrefixChangeTrigger
 from lamella.core.log.turn import (
     SYSTEM_PART_NAMES,
     AttachmentMode,
-    HistoryRewrite,
+    HistoryChangeReason,
     LayoutPlan,
     SystemParts,
     TurnSettings,
@@ -119,7 +119,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     rounds: tuple[HistoryMessage, ...] = ()
     removed_rounds: tuple[HistoryMessage, ...] = ()
     dropped: tuple[str, ...] = ()
-    history_rewrite: HistoryRewrite | None = None
+    history_rewrite: HistoryChangeReason | None = None
     compaction_step: str | None = None
     pinned: frozenset[str] = frozenset()
     triggers: frozenset[PrefixChangeTrigger] = frozenset()

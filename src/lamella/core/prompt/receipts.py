@@ -19,7 +19,7 @@ from lamella.core.prompt.layers.digest import (
     add_to_digest,
     digest_messages,
     make_digest_message,
-    question_number,
+    question_message_number,
     shorten_digest,
 )
 from lamella.core.prompt.layers.history import (
@@ -401,7 +401,11 @@ def _keep_excerpts(state: PromptState, step: CompactionStep, removed_ids: Set[st
         return state
     new = [
         make_digest_message(
-            turn.question.id, question_number(turn.turn_index), kept[turn.question.id], count=count, is_excerpt=True
+            turn.question.id,
+            question_message_number(turn.turn_index),
+            kept[turn.question.id],
+            count=count,
+            is_excerpt=True,
         )
         for turn in state.history.turns
         if turn.question.id in kept
@@ -423,9 +427,9 @@ def _move_to_digest(state: PromptState, moved_ids: Set[str], tokenizer: Tokenize
         for message in turn.messages:
             leaves = message is not turn.question and message.id in moved_ids and message.id not in pinned
             number = (
-                question_number(turn.turn_index)
+                question_message_number(turn.turn_index)
                 if message is turn.question
-                else question_number((message.turn or turn.turn_index + 1) - 1) + 1
+                else question_message_number((message.turn or turn.turn_index + 1) - 1) + 1
             )
             if leaves or not message.original.strip():
                 gone += 1

@@ -36,7 +36,7 @@ from lamella.core.prompt.folding import fold_library
 from lamella.core.prompt.layers.history import HistoryTurn, make_plain_turns
 from lamella.core.prompt.layers.library import LibraryEntry
 from lamella.core.prompt.layers.model import message_position
-from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments, merge_placed, render_attachments
+from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments, render_attachments, with_updates_joined
 from lamella.core.prompt.prompt import build_question_message, has_system_message
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
@@ -261,7 +261,7 @@ class _AppendOnlyReplay:
             turn_number=self._number + replayed_count,
             image_notes=turn.turn_settings.image_notes,
         )
-        self.state = replace(state, library=library, placed=merge_placed(state.placed, shown[2]))
+        self.state = replace(state, library=library, placed=with_updates_joined(state.placed, shown[2]))
 
     def final_state(self) -> PromptState:
         """Return the state after all added turns; it has no prompt."""

@@ -12,7 +12,7 @@ from lamella.core.prompt.layers.history import (
     NO_RULE_SEARCH,
     ConversationHistory,
     NumberedRules,
-    make_rules_placeholder,
+    make_rules_block,
     rules_in_preamble,
     with_rules_block,
 )
@@ -29,7 +29,7 @@ _TAG = "user_rules"
 def apply_rule_changes(state: PromptState, changes: RuleChanges, tokenizer: Tokenizer) -> PromptState:
     """Return the state after rules were added or removed by hand, with an updated rules block."""
     rules, more = _rules_after_changes(state, changes, system=state.system)
-    placeholder = make_rules_placeholder(rules, omitted=more, count=tokenizer.count) if rules else None
+    placeholder = make_rules_block(rules, omitted=more, count=tokenizer.count) if rules else None
     history = replace(state.history, preamble=with_rules_block(state.history.preamble, placeholder))
     return replace(state, history=history, rules=changes)
 
@@ -95,7 +95,7 @@ def select_rules_that_fit(
     """
     free = [one for one in rules if one[1] not in protected]
     left = list(rules)
-    while free and make_rules_placeholder(tuple(left), omitted=already_omitted, count=count).tokens > max_tokens:
+    while free and make_rules_block(tuple(left), omitted=already_omitted, count=count).tokens > max_tokens:
         left.remove(free.pop(0))
         already_omitted += 1
     return tuple(left), already_omitted
@@ -120,9 +120,7 @@ def with_hidden_rules(state: PromptState, tokenizer: Tokenizer, *, cues: Sequenc
     )
     if not found:
         return replace(state, history=replace(history, rule_search=wished, rules=None))
-    placeholder = make_rules_placeholder(
-        merge_rules(current_rules, found), omitted=more + hidden, count=tokenizer.count
-    )
+    placeholder = make_rules_block(merge_rules(current_rules, found), omitted=more + hidden, count=tokenizer.count)
     same = history.rules is not None and history.rules.hash == placeholder.hash
     return replace(state, history=replace(history, rule_search=wished, rules=history.rules if same else placeholder))
 

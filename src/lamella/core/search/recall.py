@@ -82,10 +82,12 @@ def recall_passages(
     apart, since the messages next to a hit are of the same one.
     """
     hits = search(index, query, limit=DEFAULT_LIMIT if limit is None else limit, excluded=excluded)
-    return fit_hits_to_budget(index, hits, query, count=count, max_tokens=max_tokens, conversation_of=conversation_of)
+    return fit_hits_and_neighbours_to_budget(
+        index, hits, query, count=count, max_tokens=max_tokens, conversation_of=conversation_of
+    )
 
 
-def fit_hits_to_budget(
+def fit_hits_and_neighbours_to_budget(
     index: PassageIndex,
     hits: Sequence[SearchHit],
     query: str,

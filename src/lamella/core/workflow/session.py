@@ -86,7 +86,7 @@ class WorkflowSession(NamedTuple):
         if current is None:
             return ()
         values = self.data.get(current.id, {})
-        return tuple(name for name in current.required if not has_value(values.get(name)))
+        return tuple(name for name in current.required if not is_filled_in(values.get(name)))
 
     def attempt_number(self, stage: str) -> int:
         """Return the number of the current attempt at a stage, or of its last one."""
@@ -100,7 +100,7 @@ class WorkflowSession(NamedTuple):
         return StageStatus.APPROVED if any(one.stage == stage.id for one in self.approved_attempts) else None
 
 
-def has_value(value: object) -> bool:
+def is_filled_in(value: object) -> bool:
     """Return whether a field has a value: not blank, not an empty list and not zero."""
     return bool(value.strip()) if isinstance(value, str) else bool(value)
 
@@ -419,10 +419,10 @@ def _get_current_stage(session: WorkflowSession) -> StageSpec:
 
 def _decision_text(fields: Mapping[str, object]) -> str:
     """Return the decision of a stage as its fields state it."""
-    if has_value(fields.get(_SUMMARY_FIELD)):
+    if is_filled_in(fields.get(_SUMMARY_FIELD)):
         return format_field_value(fields[_SUMMARY_FIELD])
     return " · ".join(
-        format_field_value(value) for name, value in fields.items() if name not in SOURCE_FIELDS and has_value(value)
+        format_field_value(value) for name, value in fields.items() if name not in SOURCE_FIELDS and is_filled_in(value)
     )
 
 

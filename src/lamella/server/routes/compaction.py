@@ -92,7 +92,7 @@ async def commit(*, conversation: str, body: CommitBody, state: StateDep, caller
 
 
 @router.post("/compactions/undo", summary="Take a compaction back")
-async def undo(*, conversation: str, body: UndoBody, state: StateDep, caller: ChatCaller) -> UndoResultJson:
+async def undo_compactions(*, conversation: str, body: UndoBody, state: StateDep, caller: ChatCaller) -> UndoResultJson:
     """Undo a compaction and all later ones; the next turn is built as if they had never happened."""
 
     def do(chat: Conversation) -> UndoResultJson:

@@ -288,7 +288,7 @@ def _set_archived(
 
 
 @router.patch("/{conversation}", summary="Rename or archive a conversation")
-async def change_conversation(
+async def rename_or_archive_conversation(
     *, conversation: str, body: ChangeConversationBody, state: StateDep, caller: ChatCaller
 ) -> CreatedConversationJson:
     """Set the title of a conversation, or archive it, also while a turn is running."""

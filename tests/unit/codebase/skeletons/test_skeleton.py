@@ -123,7 +123,7 @@ def test_walk_gives_pieces_in_order() -> None:
     parser = load_parser(grammar.package, grammar.language_function)
     assert parser is not None
     data = b"def a(): ...\ndef b(): ...\n"
-    assert list(SkeletonWalk(data, grammar).iter_definitions(parser.parse(data).root_node)) == [
+    assert list(SkeletonWalk(data, grammar).render_definitions(parser.parse(data).root_node)) == [
         "def a(): \u2026",
         "def b(): \u2026",
     ]

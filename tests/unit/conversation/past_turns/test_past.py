@@ -9,7 +9,7 @@ from lamella.core.budget import TokenBudget
 from lamella.core.compaction.fitting import PromptSettings, fit_turn
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.receipts import CompactionReceipt, make_receipt
-from lamella.core.log.turn import HistoryRewrite, LayoutMode, LayoutPlan, SystemParts, Turn, TurnSettings
+from lamella.core.log.turn import HistoryChangeReason, LayoutMode, LayoutPlan, SystemParts, Turn, TurnSettings
 from lamella.core.prompt.advance import add_reply, advance, pending_prompt
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import PromptState
@@ -55,7 +55,7 @@ PAST = [
     told("four", attached=(note("a.md", "A2"),)),
     told("five", attached=(note("a.md", "A2"), note("c.md", "C")), reply=None),
     told("six", drop=("b.md",)),
-    told("seven", attached=(note("b.md", "B"),), history_rewrite=HistoryRewrite.BRANCH),
+    told("seven", attached=(note("b.md", "B"),), history_rewrite=HistoryChangeReason.BRANCH),
     told("eight"),
 ]
 

@@ -337,7 +337,7 @@ def test_one_token_is_cached_without_minimum() -> None:
 
 # Three messages of a thousand tokens, of which nothing is known yet but what a test says.
 BARE = LayoutInputs(
-    first_message=0,
+    first_message_after_system=0,
     cumulative_tokens=(1_000, 2_000, 3_000),
     carriers=(),
     cache_entries=(),

@@ -22,7 +22,7 @@ from lamella.core.log.events.kinds import (
 from lamella.core.log.events.message import NO_OVERRIDES, TurnOverrides
 from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import (
-    HistoryRewrite,
+    HistoryChangeReason,
     MessageAuthor,
     SystemParts,
     Turn,
@@ -79,7 +79,7 @@ def test_deleting_message_makes_branch_without_it(scribe: Scribe, at: int, left:
     scribe.do(DeleteEvent(target=names[at]))
     assert texts(scribe.log) == left
     assert texts(scribe.log, names[-1]) == ["q1", "a1", "q2", "a2", "q3", "a3"]
-    assert scribe.log.history_rewrite is HistoryRewrite.HISTORY_EDITED
+    assert scribe.log.history_rewrite is HistoryChangeReason.HISTORY_EDITED
     assert scribe.log.branch_heads() == (names[-1], scribe.log.head)
     check(scribe)
 
@@ -152,7 +152,7 @@ def test_continuing_from_any_message_keeps_old_branch(scribe: Scribe, at: int) -
     assert texts(scribe.log) == ["q1", "a1", "q2", "a2", "q3", "a3"][: at + 1]
     assert texts(scribe.log, names[-1]) == ["q1", "a1", "q2", "a2", "q3", "a3"]
     # Going back to the question just answered asks it again; nothing before it is another.
-    assert scribe.log.history_rewrite is (None if at == 4 else HistoryRewrite.BRANCH)
+    assert scribe.log.history_rewrite is (None if at == 4 else HistoryChangeReason.BRANCH)
     check(scribe)
 
 
@@ -177,7 +177,7 @@ def test_switching_back_changes_no_message(scribe: Scribe) -> None:
     scribe.do(ForkEvent(head=names[1]))
     other = scribe.ask("elsewhere")
     scribe.do(SwitchEvent(head=names[-1]))
-    assert (scribe.log.head, scribe.log.history_rewrite) == (names[-1], HistoryRewrite.BRANCH)
+    assert (scribe.log.head, scribe.log.history_rewrite) == (names[-1], HistoryChangeReason.BRANCH)
     assert set(scribe.log.branch_heads()) == {names[-1], other}
     scribe.do(SwitchEvent(head=other))
     assert texts(scribe.log) == ["q1", "a1", "elsewhere"]
@@ -190,7 +190,7 @@ def test_new_message_clears_history_rewrite(scribe: Scribe) -> None:
     scribe.ask("elsewhere")
     assert scribe.log.history_rewrite is None
     scribe.write(build_erasure_batch("a.md", [], timestamp=AT))
-    assert scribe.log.history_rewrite is HistoryRewrite.HISTORY_EDITED
+    assert scribe.log.history_rewrite is HistoryChangeReason.HISTORY_EDITED
 
 
 def test_last_title_and_settings_apply(scribe: Scribe) -> None:

@@ -13,8 +13,8 @@ from lamella.core.artifacts.kinds import (
 from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource, AttachmentPolicy, ImageData
 from lamella.core.log.turn import (
     CarryForwardMode,
+    HistoryChangeReason,
     HistoryMode,
-    HistoryRewrite,
     ImageNoteMode,
     LayoutMode,
     RequestFingerprint,
@@ -143,7 +143,7 @@ turns = st.builds(
     pinned=st.none() | st.lists(texts, max_size=2).map(tuple),
     fingerprint=st.none() | imprints,
     turn_settings=terms,
-    history_rewrite=st.sampled_from((None, *HistoryRewrite)),
+    history_rewrite=st.sampled_from((None, *HistoryChangeReason)),
     warnings=st.lists(texts, max_size=2).map(tuple),
     sources=st.lists(sources_cited, max_size=2).map(tuple),
 )

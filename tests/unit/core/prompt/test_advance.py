@@ -9,7 +9,7 @@ from lamella.core.log.receipts import CompactionStep, CompactionStepName, make_r
 from lamella.core.log.turn import (
     ArtifactForm,
     AttachmentMode,
-    HistoryRewrite,
+    HistoryChangeReason,
     LayoutPlan,
     MessageAuthor,
     SystemParts,
@@ -188,8 +188,8 @@ def test_sticky_image_is_resent_after_fold_until_detached(terms: TurnSettings) -
 def test_history_rewrite_is_recorded_in_prompt() -> None:
     state = go(NEW, Turn(text="one", reply="yes"))
     assert (
-        pending_prompt(go(state, Turn(text="two", history_rewrite=HistoryRewrite.BRANCH))).history_rewrite
-        is HistoryRewrite.BRANCH
+        pending_prompt(go(state, Turn(text="two", history_rewrite=HistoryChangeReason.BRANCH))).history_rewrite
+        is HistoryChangeReason.BRANCH
     )
 
 

@@ -31,7 +31,7 @@ from lamella.core.log.events.artifact import (
 from lamella.core.log.events.call import StoredModelCall
 from lamella.core.log.turn import (
     IMAGE_NOTE_MODE_BY_BOOL,
-    HistoryRewrite,
+    HistoryChangeReason,
     LayoutPlan,
     ReplyEvent,
     RequestFingerprint,
@@ -465,7 +465,7 @@ class QuestionEvent(
     fold: bool = False
     pinned: tuple[str, ...] | None = None
     history_summary: str | None = None
-    rewritten: HistoryRewrite | None = None
+    rewritten: HistoryChangeReason | None = None
     prefix_unchanged: bool = False
     names_images: bool = False
     warnings: tuple[str, ...] = ()

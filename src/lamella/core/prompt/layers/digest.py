@@ -69,7 +69,7 @@ class DigestBlock(Struct, frozen=True, kw_only=True):
 HistoryDigest = tuple[DigestBlock, ...]
 
 
-def question_number(turn_index: int) -> int:
+def question_message_number(turn_index: int) -> int:
     """Return the message number of the question of a turn, given how many turns were asked before it."""
     return 2 * turn_index + 1
 

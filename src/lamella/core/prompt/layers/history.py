@@ -147,7 +147,7 @@ def render_placeholder(kind: SegmentKind, text: str, *, covers: str, exact: str 
     return "\n".join(lines)
 
 
-def make_rules_placeholder(rules: NumberedRules, *, omitted: int, count: TokenCounter) -> Placeholder:
+def make_rules_block(rules: NumberedRules, *, omitted: int, count: TokenCounter) -> Placeholder:
     """Build the block of user rules; it also says how many ``omitted`` rules did not fit."""
     return make_placeholder(
         SegmentKind.RULES,

@@ -237,7 +237,7 @@ def _reference_name(artifact: Artifact) -> str:
     return escape_line(f"{artifact.title} (picture)" if artifact.kind is ArtifactKind.IMAGE else artifact.id)
 
 
-def merge_placed(
+def with_updates_joined(
     before: Mapping[str, PlacedArtifact], added: Sequence[PlacedArtifact], *, replaced_ids: Set[str] = frozenset()
 ) -> Mapping[str, PlacedArtifact]:
     """Return the placed artifacts once L3 is part of the request.

@@ -8,7 +8,7 @@ from lamella.core.compaction.rules import SummaryConfig
 from lamella.core.compaction.summaries import (
     SummaryRequest,
     SummaryResult,
-    full_texts_in_turns,
+    original_message_texts,
     prepend_summary_author,
     standalone_summary_messages,
     strip_summary_author,
@@ -87,7 +87,7 @@ def test_standalone_request_has_previous_summary_then_turns() -> None:
 
 def test_summary_key_covers_all_its_texts() -> None:
     one, other = (Story().say("one", reply).state.history.turns for reply in ("yes", "no"))
-    assert full_texts_in_turns(one) == ["one", "yes"]
+    assert original_message_texts(one) == ["one", "yes"]
     assert summary_key(one) == summary_key(one, []) != summary_key(other)
     assert len({summary_key(one), summary_key(other), summary_key(one, ["told"]), summary_key(other, ["told"])}) == 4
 

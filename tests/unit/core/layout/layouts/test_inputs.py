@@ -43,13 +43,16 @@ def test_tokens_are_counted_up_to_the_end_of_each_message() -> None:
     sizes = [count_message_tokens(message, HEAVY) for message in messages]
     assert sizes[0] == HEAVY.count("one") + 7
     found = look(story, Turn(text="now"))
-    assert (found.first_message, list(found.cumulative_tokens)) == (0, [sum(sizes[:count]) for count in range(1, 5)])
+    assert (found.first_message_after_system, list(found.cumulative_tokens)) == (
+        0,
+        [sum(sizes[:count]) for count in range(1, 5)],
+    )
 
 
 def test_l1_is_the_first_message_that_is_counted() -> None:
     story = story_of(SystemParts(base="Be terse."))
     found = look(story, Turn(text="now"))
-    assert (found.first_message, found.cumulative_tokens[0]) == (1, HEAVY.count("Be terse.") + 7)
+    assert (found.first_message_after_system, found.cumulative_tokens[0]) == (1, HEAVY.count("Be terse.") + 7)
     assert len(found.cumulative_tokens) == 5
 
 

@@ -13,8 +13,8 @@ from lamella.core.layout.layouts import (
 from lamella.core.log.turn import (
     ArtifactForm,
     CarryForwardMode,
+    HistoryChangeReason,
     HistoryMode,
-    HistoryRewrite,
     ImageNoteMode,
     LayoutMode,
     LayoutPlan,
@@ -65,7 +65,7 @@ def test_in_place_first_turn_folds_existing_history() -> None:
 @pytest.mark.parametrize(
     "turn",
     [
-        Turn(text="two", history_rewrite=HistoryRewrite.HISTORY_EDITED, prefix_unchanged=True),
+        Turn(text="two", history_rewrite=HistoryChangeReason.HISTORY_EDITED, prefix_unchanged=True),
         Turn(text="two"),
         Turn(text="two", system=PROMPT, tools=(SEARCH,), model="m"),
         Turn(text="two", system=replace(PROMPT, typed_instructions="typed otherwise")),
@@ -81,8 +81,8 @@ def test_in_place_turn_without_changes_keeps_all_messages(turn: Turn) -> None:
 @pytest.mark.parametrize(
     ("turn", "why"),
     [
-        (Turn(text="two", history_rewrite=HistoryRewrite.BRANCH), "what was said before was rewritten"),
-        (Turn(text="two", history_rewrite=HistoryRewrite.HISTORY_EDITED), "what was said before was rewritten"),
+        (Turn(text="two", history_rewrite=HistoryChangeReason.BRANCH), "what was said before was rewritten"),
+        (Turn(text="two", history_rewrite=HistoryChangeReason.HISTORY_EDITED), "what was said before was rewritten"),
         (Turn(text="two", system=replace(PROMPT, memory="")), "the system prompt changed"),
         (Turn(text="two", system=SystemParts(base="M.", memory="B.")), "the system prompt changed"),
         (Turn(text="two", tools=()), "the tools changed"),

@@ -19,7 +19,7 @@ from lamella.core.ledger.entry import (
     to_cache_request,
 )
 from lamella.core.log.call import CacheOutcome, CacheUsage, CallTiming, PrefixChangeCause, TurnInputCost
-from lamella.core.log.turn import HistoryRewrite, LayoutPlan, ReasoningEffort, SystemParts, Turn
+from lamella.core.log.turn import HistoryChangeReason, LayoutPlan, ReasoningEffort, SystemParts, Turn
 from lamella.core.messages import CacheDiagnosis, ModelReply, StopReason, Usage
 from lamella.core.prompt.advance import pending_prompt
 from lamella.core.prompt.envelope import Envelope, make_envelope
@@ -124,7 +124,7 @@ def test_unexplained_prefix_change_has_no_trigger() -> None:
     edited = replace(now, history=replace(now.history, turns=SharedSequence([other])))
     assert make_prefix_report(before, now).triggered
     assert not make_prefix_report(before, edited).triggered
-    assert make_prefix_report(before, replace(edited, history_rewrite=HistoryRewrite.HISTORY_EDITED)).triggered
+    assert make_prefix_report(before, replace(edited, history_rewrite=HistoryChangeReason.HISTORY_EDITED)).triggered
 
 
 def test_cache_invalidation_without_moved_bytes_is_reported() -> None:

@@ -23,8 +23,8 @@ from lamella.core.log.call import (
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep, CompactionStepName, SkippedStep
 from lamella.core.log.turn import (
     CarryForwardMode,
+    HistoryChangeReason,
     HistoryMode,
-    HistoryRewrite,
     ImageNoteMode,
     LayoutMode,
     SystemParts,
@@ -86,7 +86,7 @@ FULL = Turn(
         image_notes=ImageNoteMode.TEXT,
     ),
     history_summary="They spoke before.",
-    history_rewrite=HistoryRewrite.BRANCH,
+    history_rewrite=HistoryChangeReason.BRANCH,
     warnings=("one", "two"),
 )
 TURNS = {

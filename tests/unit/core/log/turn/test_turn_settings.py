@@ -8,8 +8,8 @@ from lamella.core.log.turn import (
     AttachmentMode,
     BreakpointMode,
     CarryForwardMode,
+    HistoryChangeReason,
     HistoryMode,
-    HistoryRewrite,
     ImageNoteMode,
     LayoutMode,
     ReasoningEffort,
@@ -28,7 +28,7 @@ from lamella.core.log.turn import (
         (BreakpointMode, ["explicit", "automatic"]),
         (ImageNoteMode, ["text", "handle"]),
         (SecretPolicy, ["warn", "refuse", "off"]),
-        (HistoryRewrite, ["history_edited", "branch"]),
+        (HistoryChangeReason, ["history_edited", "branch"]),
     ],
 )
 def test_choices_are_the_stored_words(choice: type[StrEnum], words: list[str]) -> None:

@@ -14,8 +14,8 @@ from lamella.core.prompt.layers.turn import (
     NO_ATTACHMENTS,
     RenderedAttachments,
     build_user_layer,
-    merge_placed,
     render_attachments,
+    with_updates_joined,
 )
 from lamella.core.values import replace
 
@@ -121,7 +121,7 @@ def test_update_joins_its_copy_and_new_entries_are_last() -> None:
         "z.md": make_placed_artifact(note("z.md", "Z"), form=ArtifactForm.FULL, position=None, pieces=("Z",), tokens=1),
     }
     _, _, added, _ = show(note("b.md", "B"), note("a.md", BODY + "!"), standing=before)
-    after = merge_placed(before, added)
+    after = with_updates_joined(before, added)
     assert list(after) == ["a.md", "z.md", "b.md"]
     joined = after["a.md"]
     update = next(one for one in added if one.artifact.id == "a.md")
@@ -129,7 +129,7 @@ def test_update_joins_its_copy_and_new_entries_are_last() -> None:
     assert (joined.tokens, joined.place, joined.form) == (7 + update.tokens, HERE, ArtifactForm.UPDATE)
     assert after["z.md"] is before["z.md"]
     assert len(before["a.md"].pieces) == 1
-    assert merge_placed(before, ()) == before
+    assert with_updates_joined(before, ()) == before
 
 
 def test_user_layer_has_one_segment_or_none() -> None:

@@ -4,7 +4,13 @@ import pytest
 from tests.unit.core.workflow.working import STAGES, TINY, Desk, bare
 
 from lamella.core.log.events.compaction import StageEvent, StageSpec, WorkflowSpec, WorkflowStageAction
-from lamella.core.workflow.session import MAX_DECISION_CHARS, StageStatus, attempt_message_ids, build_session, has_value
+from lamella.core.workflow.session import (
+    MAX_DECISION_CHARS,
+    StageStatus,
+    attempt_message_ids,
+    build_session,
+    is_filled_in,
+)
 
 
 def test_work_begins_with_the_first_stage_as_a_draft() -> None:
@@ -147,7 +153,7 @@ def test_decision_is_cut_at_a_word_and_never_empty() -> None:
     ("value", "given"), [("x", True), (" ", False), ("", False), (0, False), (3, True), ([], False), (None, False)]
 )
 def test_has_value_is_false_for_empty_values(value: object, given: bool) -> None:  # noqa: FBT001 - a table
-    assert has_value(value) is given
+    assert is_filled_in(value) is given
 
 
 def test_stage_status_words_are_fixed() -> None:
