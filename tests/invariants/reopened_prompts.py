@@ -107,6 +107,7 @@ class Lasting(Player):
         self.opening_reads = 0
         self.reads = 0
         self.turns: list[Turn] = []
+        self._loaded = 0
         self._moved = 0
         self._at = _START
         self.stored = self._open({**plan_settings(kept.plan), **dict(kept.settings)})
@@ -128,7 +129,16 @@ class Lasting(Player):
 
     def close(self) -> None:
         self.reads += self._counting.reads
+        self._load_full_texts()
         self._backend.store.close()
+
+    def _load_full_texts(self) -> None:
+        """Read what the turns load on first use, because they are compared after their store is closed."""
+        for turn in self.turns[self._loaded :]:
+            for one in turn.envelope.prompt.history.turns:
+                for reply in one.replies:
+                    assert isinstance(reply.original, str)
+        self._loaded = len(self.turns)
 
     def walk(self, reopened: Sequence[bool], *, after: Callable[[], None] = lambda: None) -> None:
         """Every move, opening the conversation again before those that say so."""
