@@ -28,18 +28,18 @@ GO_ON = """
 import json, sys
 from pathlib import Path
 import lamella
-from lamella.wiring import open_archive, open_conversations
+from lamella.wiring import open_archive, open_conversation_repository
 
 archive, vault, store = sys.argv[1:]
-conversations = open_conversations(store)
-chronicle = open_archive().load(Path(archive), vault=Path(vault))
-taken = conversations.import_conversation(chronicle)
+conversations = open_conversation_repository(store)
+export = open_archive().load(Path(archive), vault=Path(vault))
+taken = conversations.import_conversation(export)
 assert not list(conversations.verify())
 conversations.close()
 with lamella.open(store, vault=vault) as engine:
-    turn = engine.chat(chronicle.conversation).ask("And now?")
+    turn = engine.chat(export.conversation_key).ask("And now?")
     sent = [message.to_dict() for message in turn.messages]
-print(json.dumps({"taken": taken, "warnings": chronicle.warnings, "sent": sent}))
+print(json.dumps({"taken": taken, "warnings": export.warnings, "sent": sent}))
 """
 
 
@@ -215,11 +215,11 @@ SAVE = """
 import sys
 from pathlib import Path
 import lamella
-from lamella.wiring import open_archive, open_conversations
+from lamella.wiring import open_archive, open_conversation_repository
 
 url = f"sqlite:///{sys.argv[1]}.db"
 with lamella.open(url, keep_ledger=False) as engine:
-    chat, conversations = engine.chat("talk"), open_conversations(url)
+    chat, conversations = engine.chat("talk"), open_conversation_repository(url)
     chat.rename("A talk")
     while True:
         chat.ask("x" * 50_000)

@@ -80,6 +80,7 @@ TOP: Fields = {
     "summary_check": (TEXT, True),
     "secrets": (TEXT, True),
     "differing_turns": (NUMBERS, False),
+    "learns_retention": (SWITCH, True),
 }
 TURN: Fields = {
     "user": (TEXT, False),

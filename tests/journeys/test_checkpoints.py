@@ -187,10 +187,8 @@ def test_damaged_checkpoint_is_named_and_not_copied(url: str, path: Path) -> Non
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE checkpoints SET data = substr(data, 1, 100)")
     ran = run("store", "verify", "--store", url)
-    assert (ran.exit, ran.err) == (
-        1,
-        "mine  checkpoint 129: cannot be read and is not used; the next one replaces it\n",
-    )
+    said = "mine  checkpoint 129: cannot be read and is not used; the next one replaces it\n"
+    assert (ran.exit, ran.err.startswith(said + "hint: ")) == (1, True)
     copy = f"sqlite:///{path.with_name('copy.db')}"
     assert run("store", "copy", "--from", url, "--to", copy).exit == 0
     assert run("store", "verify", "--store", copy).exit == 0

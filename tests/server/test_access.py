@@ -259,8 +259,9 @@ def test_every_address_hides_conversations_of_other_owners(
             continue
         tried += 1
         query = {"q": "x", "name": "x", "provider": "anthropic"}
-        path = path.format(conversation=key, message=message, number=1, rule="1")
-        refused = guarded.client.request(method, path, json=example.get("request"), params=query, headers=ben)
+        path = path.format(conversation=key, message=message, number=1, rule="1", image="plan.png")
+        given = {"files": {"files": b"x"}} if path.endswith("/files") else {"json": example.get("request")}
+        refused = guarded.client.request(method, path, params=query, headers=ben, **given)
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found"), address
     assert tried >= 40
     assert len(guarded.client.get(f"/v1/conversations/{key}", headers=ana).json()["turns"]) == 1

@@ -15,6 +15,7 @@ from tests.contracts.console import blocks
 from tests.contracts.repository import ROOT, doc
 from tests.server.processes import COMMAND, wait_ready
 from tests.server.running import RunningServer, running
+from tests.unit.pictures import png
 from tests.waiting import HANG_SECONDS
 
 from lamella.settings import HttpServerSettings
@@ -30,12 +31,14 @@ def server() -> Iterator[RunningServer]:
         yield one
 
 
-def test_every_request_that_the_page_shows_is_answered(server: RunningServer) -> None:
+def test_every_request_that_the_page_shows_is_answered(server: RunningServer, tmp_path: Path) -> None:
+    (tmp_path / "plan.png").write_bytes(png(4, 3))
+    (tmp_path / "list.txt").write_text("Beans\n", encoding="utf-8")
     shown = re.findall(r"^curl .*$", doc("how-to/run-the-server.md"), re.MULTILINE)
     assert len(shown) >= 3
     for line in shown:
         told = subprocess.run(
-            ["bash", "-c", line.replace(ADDRESS, server.url)], capture_output=True, text=True, check=True
+            ["bash", "-c", line.replace(ADDRESS, server.url)], cwd=tmp_path, capture_output=True, text=True, check=True
         ).stdout
         assert '"error"' not in told, line
         assert "In March." in told or '"lamella"' in told

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct, field
 from lamella.core.log.call import IncompleteReplyReason, ModelCall
 from lamella.core.log.turn_records import TurnRecord
 from lamella.core.messages import ToolCall
-from lamella.schemas.body import ConversationJsonBase, ErrorJson, JsonBody, NamedConversationJson, VersionedBody
+from lamella.schemas.body import ConversationJsonBase, ErrorJson, JsonBody, NamedConversationJsonBase, VersionedBody
 from lamella.schemas.compaction import ReceiptJson, receipt_to_json_or_none
 from lamella.schemas.ledger import (
     ExpiredCacheJson,
@@ -201,7 +201,7 @@ class DoneEventJson(JsonBody, frozen=True, kw_only=True):
     cut: CutJson
 
 
-class OpenedChatJson(NamedConversationJson, frozen=True, kw_only=True):
+class OpenedChatJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """A conversation that `lamella chat --json` has opened."""
 
     model: str

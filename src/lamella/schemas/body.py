@@ -35,7 +35,7 @@ class ConversationJsonBase(VersionedBody, frozen=True, kw_only=True):
     conversation: Annotated[str, Meta(description="Key of the conversation, which never changes.")]
 
 
-class NamedConversationJson(ConversationJsonBase, frozen=True, kw_only=True):
+class NamedConversationJsonBase(ConversationJsonBase, frozen=True, kw_only=True):
     """A body about a stored conversation, with its name."""
 
     name: str

@@ -11,7 +11,7 @@ from lamella.schemas.body import (
     ErrorDetailJson,
     JsonBody,
     Moment,
-    NamedConversationJson,
+    NamedConversationJsonBase,
     VersionedBody,
 )
 
@@ -102,7 +102,7 @@ def message_hits_to_json(hits: Iterable["MessageHit"]) -> MessageHitListJson:
 # Results of commands on one conversation.
 
 
-class CreatedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
+class CreatedConversationJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """A conversation that was created or renamed."""
 
     title: str
@@ -115,13 +115,13 @@ class ChangedConversationsJson(VersionedBody, frozen=True, kw_only=True):
     failed: Sequence["FailedItemJson"]
 
 
-class ErasedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
+class ErasedConversationJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """An erased conversation, of which only a tombstone is left."""
 
     erased: bool = True
 
 
-class ErasureResultJson(NamedConversationJson, frozen=True, kw_only=True):
+class ErasureResultJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """A deleted conversation, or a conversation with a deleted attachment."""
 
     artifact: Annotated[str | None, Meta(description="The deleted attachment; null for the whole conversation.")]
@@ -129,7 +129,7 @@ class ErasureResultJson(NamedConversationJson, frozen=True, kw_only=True):
     proof: Annotated[str, Meta(description="The command that checks that nothing is left.")]
 
 
-class SwitchedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
+class SwitchedConversationJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """A conversation that continues from another message, its head."""
 
     head: str
@@ -155,7 +155,7 @@ class ForkOriginJson(JsonBody, frozen=True, kw_only=True):
     message: str
 
 
-class ForkedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
+class ForkedConversationJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """A conversation: a new one with the message it was forked from, or the same one with its new head."""
 
     head: Annotated[str, Meta(description="Only of a branch.")] | UnsetType = UNSET
@@ -165,7 +165,7 @@ class ForkedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
 # Imports and exports.
 
 
-class ImportedConversationJson(NamedConversationJson, frozen=True, kw_only=True):
+class ImportedConversationJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """The result of an import."""
 
     outcome: Annotated[str, Meta(description="`new`, `extended`, `same`, `older` or `diverged`.")]

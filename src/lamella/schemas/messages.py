@@ -12,7 +12,7 @@ from lamella.core.log.branch import read_model_calls, read_rounds
 from lamella.core.log.events.message import StoredRound
 from lamella.core.log.turn_records import MessageNode, TurnRecord, artifact_ids, get_cut_reason
 from lamella.core.messages import ToolRound
-from lamella.schemas.body import JsonBody, Moment, Money, NamedConversationJson
+from lamella.schemas.body import JsonBody, Moment, Money, NamedConversationJsonBase
 from lamella.schemas.compaction import ReceiptJson, receipt_to_json_or_none
 from lamella.schemas.formatting import format_decimal
 
@@ -143,7 +143,7 @@ class RunInProgressJson(JsonBody, frozen=True, kw_only=True):
     run: str | None
 
 
-class ConversationJson(NamedConversationJson, frozen=True, kw_only=True):
+class ConversationJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """A conversation: the turns of a branch, all branches, and the running turn."""
 
     title: str
@@ -155,7 +155,7 @@ class ConversationJson(NamedConversationJson, frozen=True, kw_only=True):
     compactions: Sequence[CompactionMarkerJson]
 
 
-class ShownConversationJson(NamedConversationJson, frozen=True, kw_only=True):
+class ShownConversationJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """A conversation as the command line shows it: the turns of a branch, and the last message of each branch."""
 
     title: str

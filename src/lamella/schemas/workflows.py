@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from lamella.core.log.events.compaction import WorkflowSpec
 from lamella.ports import WorkflowProgress
-from lamella.schemas.body import Count, JsonBody, NamedConversationJson, VersionedBody
+from lamella.schemas.body import Count, JsonBody, NamedConversationJsonBase, VersionedBody
 
 
 class StageSpecJson(JsonBody, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ class DigestLineJson(JsonBody, frozen=True, kw_only=True):
     superseded: bool
 
 
-class ProgressJson(NamedConversationJson, frozen=True, kw_only=True):
+class ProgressJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """The progress of a workflow."""
 
     workflow: Annotated[str | None, Meta(description="Null if the conversation has no workflow; only over HTTP.")]
@@ -75,7 +75,7 @@ class StageDataJson(ProgressJson, frozen=True, kw_only=True):
     data: Mapping[str, Mapping[str, object]]
 
 
-class WorkflowTextJson(NamedConversationJson, frozen=True, kw_only=True):
+class WorkflowTextJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """The work as markdown."""
 
     text: str
