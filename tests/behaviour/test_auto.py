@@ -9,7 +9,8 @@ from tests.behaviour.test_reopening import Kept
 from tests.unit.pictures import claim_size
 
 import lamella
-from lamella import ActiveNote, Conversation, Note, ToolResult
+from lamella import ActiveNote, Conversation, Note, Selection, ToolResult
+from lamella.providers import ModelReply, StopReason, ToolCall, ToolOutput
 
 START = datetime(2026, 11, 17, tzinfo=UTC)
 MODEL = "anthropic:claude-sonnet-5"
@@ -133,6 +134,25 @@ def test_fold_moves_text_into_question_when_turns_are_hidden(history: str) -> No
     turn = chat.ask("And now?", fold=True)
     assert "The harbour has nine berths." in turn.messages[-1].text
     assert len(turn.messages) == 5
+
+
+def test_full_history_after_hidden_turns_does_not_cut_within_first_message() -> None:
+    chat = Conversation(system="Be brief.", layout="auto", history="window", history_turns=1, window=4_000, reserve=0)
+    chat.ask("Where is the ferry?")
+    chat.reply("At sea.")
+    chat.ask("What is this?", attach=[Selection(text="A quay.", path="port.md")])
+    chat.reply("A quay.")
+    # The results leave no room for the only turn that is shown, so the question becomes the first message.
+    table = "The ferry leaves the harbour at noon. " * 350
+    chat.ask("Look.", results=[ToolResult(name="look", output=table)])
+    call = ToolCall(id="1", name="look", arguments="{}")
+    chat.reply(ModelReply(text="", calls=(call,), stop=StopReason.TOOL_CALLS))
+    before = chat.submit_tool_outputs([ToolOutput(call="1", output=table)])
+    assert "Look." in before.messages[1].text
+    chat.reply("Seen.")
+    chat.set(history="full")
+    turn = chat.ask("And where is it now?")
+    assert [message.text for message in turn.messages if message.text.endswith("Where is the ferry?")]
 
 
 def test_reopening_after_cut_within_message_sends_the_same() -> None:

@@ -252,8 +252,10 @@ def collect_layout_inputs(
         for name, entry in library.items()
         if name in attached or must_stay_readable(entry, turn.turn_settings, turn_number=state.turn_count)
     }
-    # A cache with explicit breakpoints serves a message as a whole or not at all.
-    heads = not profile.marks and turn.turn_settings.history is HistoryMode.FULL
+    # A cache with explicit breakpoints serves a message as a whole or not at all. While turns are hidden, a cut in the
+    # first shown message can change the messages before it: the history mode then chooses again which turns to show.
+    shows_all = turn.turn_settings.history is HistoryMode.FULL and not state.history.hides_turns
+    heads = not profile.marks and shows_all
     order = (
         _library_order(library, alive, attached, probabilities=probabilities, turn=state.turn_count) if heads else []
     )
