@@ -4,7 +4,7 @@ import pytest
 from tests.conftest import Watched
 from tests.unit.conversation.backends import make_chat
 
-from lamella import Note
+from lamella import Conversation, Note
 from lamella.core.log.call import PrefixChangeCause
 
 LONG = "word " * 400
@@ -54,3 +54,17 @@ def test_layout_change_explains_prefix_change_despite_compaction(before: str, no
     conversation.set(layout=now)
     prefix = conversation.ask("And now?" if by_hand else f"And now? {LONG}").prefix_change
     assert (prefix.prefix_change.cause, prefix.triggered) == (PrefixChangeCause.LAYOUT_CHANGED, True)
+
+
+@pytest.mark.parametrize("history", ["window", "strip"])
+def test_hiding_messages_of_the_digest_is_an_explained_change(history: str) -> None:
+    chat = Conversation(layout="library", window=6_000, reserve=200, history_turns=3)
+    for number in range(2):
+        chat.ask(f"Always use tables for item {number}. {LONG[:300]}")
+        chat.reply(LONG)
+    chat.compact(0.01)
+    chat.set(history=history)
+    for number in range(8):
+        turn = chat.ask(f"Point {number}.")
+        chat.reply("Fine.")
+        assert turn.prefix_change.triggered

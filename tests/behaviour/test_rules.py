@@ -1,5 +1,7 @@
 """Rules: listed with their source, added and removed, and part of every later prompt after any compaction."""
 
+from pathlib import Path
+
 import pytest
 
 import lamella
@@ -242,3 +244,54 @@ def test_directive_is_never_sent_without_its_withdrawal(history: str, layout: st
     for number in range(8):
         sent = say(chat, f"Point {number}.")
         assert directive not in sent or withdrawal in sent
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("history", ["window", "strip"])
+def test_directive_is_hidden_with_its_withdrawal_once_history_is_limited(history: str, layout: str) -> None:
+    directive, withdrawal = "Always use tables for numbers.", "Actually, tables are not necessary any more."
+    chat = Conversation(window=6_000, reserve=200, layout=layout, history_turns=3)
+    say(chat, f"{directive} {LONG[:300]}", LONG[:600])
+    say(chat, f"Well. {LONG[:300]}", LONG[:600])
+    chat.compact(0.01)
+    assert directive in say(chat, f"{withdrawal} {LONG[:300]}")
+    chat.set(history=history)
+    for number in range(8):
+        sent = say(chat, f"Point {number}.")
+        assert directive not in sent or withdrawal in sent
+    chat.compact(0.01)
+    assert directive not in say(chat, "Well?")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_withdrawal_of_shown_directive_stays_when_its_turn_is_removed(layout: str) -> None:
+    directive, withdrawal = "Always use tables for numbers.", "Actually, tables are not necessary any more."
+    chat = Conversation(window=6_000, reserve=200, layout=layout, history_turns=10)
+    say(chat, f"{directive} {LONG[:300]}", LONG[:600])
+    say(chat, f"Well. {LONG[:300]}", LONG[:600])
+    chat.compact(0.01)
+    chat.set(history="window")
+    say(chat, f"{withdrawal} {LONG[:300]}", LONG[:600])
+    say(chat, "Well?", LONG[:600])
+    assert chat.compact(0.01) is not None
+    sent = say(chat, "And now?")
+    assert directive in sent
+    assert withdrawal in sent
+    assert f"{withdrawal} {LONG[:300]}" not in sent
+
+
+def test_directive_stays_hidden_after_reopening(tmp_path: Path) -> None:
+    directive, store = "Always use tables for numbers.", f"sqlite:///{tmp_path / 'chat.db'}"
+    engine = lamella.open(store, summarizer="off")
+    with engine:
+        chat = engine.chat("desk", window=6_000, reserve=200, layout="library", history_turns=3, model="test:plain")
+        say(chat, f"{directive} {LONG[:300]}", LONG[:600])
+        say(chat, f"Well. {LONG[:300]}", LONG[:600])
+        chat.compact(0.01)
+        chat.set(history="window")
+        for number in range(20):
+            sent = say(chat, f"Point {number}.")
+        assert directive not in sent
+    engine = lamella.open(store, summarizer="off")
+    with engine:
+        assert directive not in say(engine.chat("desk"), "And now?")

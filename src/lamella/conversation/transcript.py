@@ -247,7 +247,7 @@ def _list_settings(configured: ConversationSettings, turns: Sequence[Turn]) -> d
     model = turns[0].model if any(turn.model for turn in turns) else configured.model
     named = {"model": model, **asdict(configured.prompt_settings.budget), **asdict(turn_settings)}
     # The cues are part of the compaction setting.
-    del named["cues"], named["hidden_rules"]
+    del named["cues"], named["hidden_rules"], named["hidden_excerpts"]
     if _has_learned_retention(configured, turns):
         # A replay learns it again.
         del named["linger"]

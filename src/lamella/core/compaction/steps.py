@@ -615,13 +615,15 @@ def remove_turns_keeping_directives(
 ) -> CompactionStep | None:
     """Return the step that removes whole turns, and keeps the directives of their questions in the digest.
 
-    A history mode that hides old turns may hide the message that takes a directive back, so nothing is kept then.
+    A history mode that hides old turns hides their directives, too. Older turns show these, and would show one although
+    the message that takes it back is hidden, so nothing is kept for them.
     """
     removed = [message.id for turn in turns for message in (turn.question, *turn.replies)]
     if not removed:
         return None
-    shows_all = draft.turn.turn_settings.history is HistoryMode.FULL
-    kept = draft.directives.excerpts_of_turns(turns) if shows_all else {}
+    settings = draft.turn.turn_settings
+    keeps = settings.history is HistoryMode.FULL or not settings.hidden_excerpts
+    kept = draft.directives.excerpts_of_turns(turns) if keeps else {}
     outlines = tuple([kept.get(message_id, "") for message_id in removed]) if kept else ()
     return CompactionStep(name=name, removed=tuple(removed), outlines=outlines, text=text, content=content)
 

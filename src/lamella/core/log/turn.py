@@ -118,6 +118,7 @@ class TurnSettings(Struct, frozen=True, kw_only=True, gc=False):
     - ``tool_output``: how many characters of a tool output are shown. None, as in older turns, shows all.
     - ``cues``: additional phrases that mark a sentence of a hidden turn as a user rule.
     - ``hidden_rules``: whether the rules found in hidden turns are shown in a block, as in older turns.
+    - ``hidden_excerpts``: whether the digest shows the directives of hidden turns, as in older turns.
     """
 
     layout: LayoutMode = LayoutMode.LIBRARY
@@ -134,6 +135,7 @@ class TurnSettings(Struct, frozen=True, kw_only=True, gc=False):
     tool_output: int | None = None
     cues: tuple[str, ...] = ()
     hidden_rules: bool = True
+    hidden_excerpts: bool = True
 
 
 class HistoryChangeReason(StrEnum):

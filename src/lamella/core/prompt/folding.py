@@ -268,7 +268,9 @@ def hide_old_turns(
             if not history.hides_turns
             else replace(
                 state,
-                history=replace(history, hidden_turns=0, first_shown_turn=0, placeholder=None, rules=None),
+                history=replace(
+                    history, hidden_turns=0, first_shown_turn=0, hides_excerpts=False, placeholder=None, rules=None
+                ),
             )
         )
     hidden = _hide_older_turns(state, turn_settings, tokenizer, summary=summary)
@@ -289,7 +291,7 @@ def _hide_older_turns(
     # A compaction may have removed turns, but it keeps the order of the others.
     hidden = bisect_left(history.turns, first, key=_get_turn_index)
     if history.digest and first > 0:
-        history = replace(history, first_shown_turn=first)
+        history = replace(history, first_shown_turn=first, hides_excerpts=not turn_settings.hidden_excerpts)
     if not hidden or turn_settings.history is not HistoryMode.STRIP:
         return replace(state, history=replace(history, hidden_turns=hidden, placeholder=None))
     if summary is None and hidden == history.hidden_turns and history.placeholder is not None:

@@ -127,8 +127,8 @@ def _moves_into_library(before: Prompt, now: Prompt, artifact_id: str | None) ->
 
 
 def _hidden_history(prompt: Prompt) -> tuple[object, ...]:
-    """Return how many turns the history mode hides, and their placeholder."""
-    return prompt.history.hidden_turns, prompt.history.placeholder
+    """Return how many turns the history mode hides, with their placeholder, and from which turn the digest is shown."""
+    return prompt.history.hidden_turns, prompt.history.placeholder, prompt.history.first_shown_turn
 
 
 def is_prefix_of(before: Sequence[Message], now: Sequence[Message]) -> bool:

@@ -205,7 +205,9 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         history = self.history
         if not history.first_shown_turn or not history.digest:
             return history.digest
-        return tuple(_iter_shown_blocks(history.digest, history.first_shown_turn))
+        return tuple(
+            _iter_shown_blocks(history.digest, history.first_shown_turn, with_excerpts=not history.hides_excerpts)
+        )
 
     @cached_property
     def total(self) -> int:
@@ -308,10 +310,12 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
                 return (self.question.segment,)
 
 
-def _iter_shown_blocks(digest: HistoryDigest, first_shown_turn: int) -> Iterator[DigestBlock]:
-    """Yield the blocks with the messages of shown turns and with what is left of earlier ones."""
+def _iter_shown_blocks(digest: HistoryDigest, first_shown_turn: int, *, with_excerpts: bool) -> Iterator[DigestBlock]:
+    """Yield the blocks with the messages of shown turns, and ``with_excerpts`` with what is left of earlier ones."""
     for block in digest:
-        shown = [one for one in block.messages if one.is_excerpt or one.turn_index >= first_shown_turn]
+        shown = [
+            one for one in block.messages if (with_excerpts and one.is_excerpt) or one.turn_index >= first_shown_turn
+        ]
         if len(shown) == len(block.messages):
             yield block
         elif shown:

@@ -3,6 +3,7 @@
 from tests.unit.core.compaction.stories import FOLDING, IN_PLACE, QUARTERS, Story
 
 from lamella.core.log.turn import HistoryMode
+from lamella.core.prompt.layers.digest import make_digest_block, make_digest_message
 from lamella.core.prompt.layers.history import render_rules_block
 from lamella.core.prompt.rules import with_hidden_rules
 from lamella.core.values import replace
@@ -31,3 +32,14 @@ def test_rule_is_not_repeated_if_all_turns_are_shown() -> None:
     prompt = story.prompt(FOLDING)
     assert prompt.history.rules is None
     assert sum(message.text.count(WISH) for message in prompt.messages) == 1
+
+
+def test_digest_shows_directives_of_hidden_turns_only_in_older_turns() -> None:
+    for is_shown in (True, False):
+        story = Story(terms=replace(IN_PLACE, history=HistoryMode.WINDOW, history_turns=1, hidden_excerpts=is_shown))
+        for text in ("one?", "two?", "three?"):
+            story.say(text, "yes")
+        left = make_digest_message("m", 1, WISH, count=QUARTERS.count, is_excerpt=True)
+        history = replace(story.state.history, digest=(make_digest_block([left]),))
+        story.state = replace(story.state, history=history)
+        assert (WISH in story.prompt(FOLDING).messages[0].text) is is_shown

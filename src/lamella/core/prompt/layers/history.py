@@ -351,6 +351,7 @@ class ConversationHistory(Struct, frozen=True, kw_only=True, gc=False):
         rules: The rules block while hidden turns contain rules.
         digest: Earlier messages in the digest, before the turns.
         first_shown_turn: Index of the first turn that the history mode shows; 0 if it shows all.
+        hides_excerpts: Whether the directives of earlier turns in the digest are hidden, too.
     """
 
     turns: SharedSequence[HistoryTurn] = SharedSequence()
@@ -365,6 +366,7 @@ class ConversationHistory(Struct, frozen=True, kw_only=True, gc=False):
     rules: Placeholder | None = None
     digest: HistoryDigest = ()
     first_shown_turn: int = 0
+    hides_excerpts: bool = False
 
     @property
     def shown(self) -> tuple[HistoryTurn, ...]:

@@ -44,6 +44,7 @@ OTHER = TurnSettings(
     tool_output=9_000,
     cues=("roger",),
     hidden_rules=False,
+    hidden_excerpts=False,
 )
 every_terms = st.builds(
     TurnSettings,
