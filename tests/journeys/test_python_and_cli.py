@@ -101,7 +101,26 @@ def test_file_wins_over_conversation_of_same_name_with_note(
     ran = run("replay", kept, "--json", "--store", url)
     assert json.loads(ran.out)["conversation"] == "file"
     assert "is both a file and a conversation; this is the file" in ran.err
+    with lamella.open(url) as engine:
+        key = engine.chat(kept).id
+    assert f"For the conversation, give its id, {key}." in ran.err
+    assert json.loads(run("replay", key, "--json", "--store", url).out)["conversation"] == key
     assert run("replay", str(tmp_path / kept), "--json", "--store", url).err == ""
+
+
+@pytest.mark.parametrize("words", [("replay", "--json"), ("request", "--provider", "openai", "--model", "openai:gpt-5")])
+def test_folder_of_same_name_is_never_a_transcript(
+    words: tuple[str, ...], url: str, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = run(words[0], kept, *words[1:], "--store", url)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / kept).mkdir()
+    ran = run(words[0], kept, *words[1:], "--store", url)
+    assert (ran.exit, ran.out, ran.err) == (0, elsewhere.out, "")
+    (tmp_path / "nobody").mkdir()
+    error = run(words[0], "nobody", *words[1:], "--store", url).err.splitlines()
+    assert error[0].startswith("error: nobody cannot be read: ")
+    assert "lamella chats list" in error[1]
 
 
 def test_unknown_name_is_reported_for_file_and_conversation(url: str, kept: str) -> None:

@@ -11,7 +11,7 @@ from lamella.errors import LamellaError, TranscriptError, UsageError
 from lamella.wiring import (
     ServiceContainer,
     Transcript,
-    has_conversation,
+    find_conversation_key,
     load_transcript,
     read_transcript,
     replay_stored_conversation,
@@ -77,8 +77,9 @@ def _raise_missing_transcript(file: str) -> Transcript:
 
 
 def _is_file(name: str) -> bool:
+    """Return whether a name is a file or a pipe. A folder can never be a transcript, so it may be a conversation."""
     try:
-        return Path(name).exists()
+        return Path(name).exists() and not Path(name).is_dir()
     except (OSError, ValueError):
         return False
 
@@ -88,6 +89,8 @@ def _print_file_preferred(name: str, store: str | None, services: ServiceContain
     if name == _STDIN or Path(name).name != name:
         return
     with suppress(LamellaError):
-        if has_conversation(name, store, services=services):
+        key = find_conversation_key(name, store, services=services)
+        if key is not None:
             line = f"note: {escape_to_short_line(name)} is both a file and a conversation; this is the file."
-            print_text(f"{line} For the conversation, run this in another folder.", err=True)
+            other = "run this in another folder" if Path(key).exists() else f"give its id, {escape_to_short_line(key)}"
+            print_text(f"{line} For the conversation, {other}.", err=True)

@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from lamella.wiring.stores import copy_conversations, list_conversations, open_backend, open_conversation_repository
     from lamella.wiring.transcripts import (
         build_request_body,
-        has_conversation,
+        find_conversation_key,
         replay_stored_conversation,
         replay_transcript,
         save_transcript,
@@ -129,7 +129,7 @@ __all__ = [
     "get_model_facts",
     "get_trust_key",
     "get_workflow",
-    "has_conversation",
+    "find_conversation_key",
     "is_loopback",
     "is_same_file",
     "is_trusted",
@@ -279,7 +279,7 @@ if not TYPE_CHECKING:
             "open_conversation_repository",
         ),
         "lamella.wiring.transcripts": (
-            "has_conversation",
+            "find_conversation_key",
             "replay_stored_conversation",
             "replay_transcript",
             "save_transcript",

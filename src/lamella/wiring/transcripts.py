@@ -68,14 +68,17 @@ def replay_exported_transcript(services: ServiceContainer, body: Mapping[str, ob
     return replay_transcript(transcript, overrides={}, base_folder=Path(), services=services)
 
 
-def has_conversation(name_or_key: str, url: str | None = None, *, services: ServiceContainer | None = None) -> bool:
-    """Return whether the store exists and has a conversation of this name."""
+def find_conversation_key(
+    name_or_key: str, url: str | None = None, *, services: ServiceContainer | None = None
+) -> str | None:
+    """Return the key of the conversation with this name, or None if the store or the conversation does not exist."""
     services = services or read_services()
     if not has_store(resolve_store_url(url or None, services)):
-        return False
+        return None
     backend = open_backend(url, services=services, create=False)
     try:
-        return find_conversation_by_name(backend.store, name_or_key) is not None
+        found = find_conversation_by_name(backend.store, name_or_key)
+        return None if found is None else found.conversation
     finally:
         backend.store.close()
 
