@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -133,6 +134,19 @@ def test_files_are_attached_by_command_and_mention_and_dropped_again(
     shown = spawn("chats", "show", "talk", environment=home).out
     assert [line.strip() for line in shown.splitlines() if "  + " in line][1:] == ["+ plan.md", "+ my list.md"]
     assert "+ plan.md#L2-L3:" in shown
+
+
+def test_printed_parts_of_prompt_add_up_to_counted_tokens(chat: Chat, notes: Path, script: Callable[..., str]) -> None:
+    ran = chat(
+        "One? @plan.md", "Two?", words=("talk", "--strata", "--vault", str(notes), "--model", script("A.", "B."))
+    )
+    shown = [block.splitlines() for block in ran.out.split("\nturn ")[1:]]
+    assert len(shown) == 2
+    for lines in shown:
+        sizes = [re.match(r"  (?:L\d_\w+|tools|overhead) *[█░]* *([\d,]+)(?:$|  )", line) for line in lines]
+        (counted,) = [line.split()[1] for line in lines if line.startswith("  counted ")]
+        assert any(line.startswith("  overhead ") for line in lines)
+        assert sum(int(size[1].replace(",", "")) for size in sizes if size) == int(counted.replace(",", ""))
 
 
 def test_commands_print_their_results(chat: Chat, script: Callable[..., str]) -> None:

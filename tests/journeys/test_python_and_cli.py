@@ -108,7 +108,9 @@ def test_file_wins_over_conversation_of_same_name_with_note(
     assert run("replay", str(tmp_path / kept), "--json", "--store", url).err == ""
 
 
-@pytest.mark.parametrize("words", [("replay", "--json"), ("request", "--provider", "openai", "--model", "openai:gpt-5")])
+@pytest.mark.parametrize(
+    "words", [("replay", "--json"), ("request", "--provider", "openai", "--model", "openai:gpt-5")]
+)
 def test_folder_of_same_name_is_never_a_transcript(
     words: tuple[str, ...], url: str, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -82,9 +82,7 @@ def print_turn(console: Console, turn: Turn) -> None:
     cached = turn.ledger.cached_by_layer
     for layer in turn.envelope.layers:
         print_layer(console, layer, cached=cached.get(layer.id, 0), largest=largest)
-    for name in _PARTS_OUTSIDE_LAYERS:
-        if turn.tokens.by_layer[name]:
-            console.print(Text(f"  {name:<12}{'':<{_BAR_WIDTH}}{turn.tokens.by_layer[name]:>8,}"))
+    print_parts_outside_layers(console, turn)
     print_with_hanging_indent(console, _render_turn_summary(turn))
     if turn.envelope.prompt.layout_plan.priced:
         print_with_hanging_indent(console, Text(f"  plan: {escape_to_short_line(turn.layout_reason)}", style="dim"))
@@ -99,6 +97,13 @@ def print_turn(console: Console, turn: Turn) -> None:
 def print_layer(console: Console, layer: Layer, *, cached: int, largest: int) -> None:
     """Print a layer on one line; artifact names that do not fit go below the first of them."""
     print_with_hanging_indent(console, render_layer_bar(layer, cached, largest), indent=_NAMES_COLUMN)
+
+
+def print_parts_outside_layers(console: Console, turn: Turn) -> None:
+    """Print the tokens of tool definitions and of the message format, which are part of no layer."""
+    for name in _PARTS_OUTSIDE_LAYERS:
+        if turn.tokens.by_layer[name]:
+            console.print(Text(f"  {name:<12}{'':<{_BAR_WIDTH}}{turn.tokens.by_layer[name]:>8,}"))
 
 
 def render_layer_bar(layer: Layer, cached: int, largest: int) -> Text:
@@ -158,7 +163,9 @@ def _format_cost(turn: Turn) -> str:
 def _render_totals(totals: ReplayTotals) -> Text:
     line = Text("\n")
     line.append(format_count(totals.turns, "turn"), style="bold")
-    line.append(f" · {totals.tokens:,} tokens sent · {totals.cache_read_share:.0%} cached")
+    # A replay has one request for each turn. A turn with tools sent others before it.
+    sent = "in the last request of each turn" if totals.has_tool_rounds else "sent"
+    line.append(f" · {totals.tokens:,} tokens {sent} · {totals.cache_read_share:.0%} cached")
     line.append(f" · prefix changed {format_count(totals.prefix_breaks, 'time')}")
     if totals.compactions:
         line.append(f" · compacted {format_count(totals.compactions, 'time')}")

@@ -59,9 +59,13 @@ _UNCHANGED_CAUSES = (PrefixChangeCause.FIRST_TURN, PrefixChangeCause.NONE)
 
 @dataclass(slots=True)
 class ReplayTotals:
-    """Totals of a conversation, updated while its turns are iterated."""
+    """Totals of a conversation, updated while its turns are iterated.
+
+    They include only the last request of each turn. ``has_tool_rounds`` says whether a turn sent others before it.
+    """
 
     turns: int = 0
+    has_tool_rounds: bool = False
     tokens: int = 0
     cache_read_tokens: int = 0
     prefix_breaks: int = 0
@@ -82,6 +86,7 @@ class ReplayTotals:
 
     def _add(self, turn: "BuiltTurn") -> None:
         self.turns += 1
+        self.has_tool_rounds = self.has_tool_rounds or bool(turn.envelope.prompt.rounds)
         self.tokens += turn.tokens.total
         self.cache_read_tokens += turn.cache.read if turn.cache else 0
         self.prefix_breaks += turn.prefix_change.prefix_change.cause not in _UNCHANGED_CAUSES
@@ -115,7 +120,7 @@ class ReplayTotals:
 class ReplayTotalsJson(JsonBody, frozen=True, kw_only=True):
     """Totals of a replay; costs are null unless every turn has a price."""
 
-    tokens: Annotated[int, Meta(description="Input tokens of all turns.")]
+    tokens: Annotated[int, Meta(description="Input tokens of the last request of each turn.")]
     cache_read_share: Annotated[float, Meta(description="Share of them that the cache would have served.")]
     prefix_breaks: Annotated[int, Meta(description="How often the prefix changed; the first turn does not count.")]
     compactions: Annotated[int, Meta(description="How many turns were compacted before they were sent.")]

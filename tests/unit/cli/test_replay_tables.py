@@ -44,3 +44,11 @@ def test_reference_without_text_is_labelled_known() -> None:
     chat.reply("Yes?")
     alone = chat.ask("And now?", attach=notes[:1]).envelope.layers[2]
     assert render_layer_bar(alone, 0, 1).plain.endswith("→a.md known")
+
+
+@pytest.mark.parametrize(
+    ("has_tool_rounds", "sent"), [(False, "9 tokens sent"), (True, "9 tokens in the last request of each turn")]
+)
+def test_totals_do_not_call_the_last_requests_all_that_was_sent(has_tool_rounds: bool, sent: str) -> None:
+    totals = ReplayTotals(turns=1, tokens=9, has_tool_rounds=has_tool_rounds)
+    assert f" · {sent} · " in replay._render_totals(totals).plain

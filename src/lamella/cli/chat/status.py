@@ -9,7 +9,7 @@ from lamella import Turn
 from lamella.cli.chat.opening import OpenedConversation
 from lamella.cli.console import make_console, print_with_hanging_indent
 from lamella.cli.output import escape_to_short_line
-from lamella.cli.replay_tables import print_layer
+from lamella.cli.replay_tables import print_layer, print_parts_outside_layers
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.runner_context import DEFAULT_RUNNER
 from lamella.schemas.formatting import format_decimal
@@ -98,7 +98,7 @@ def _format_cost(cost: Decimal | None) -> str:
 
 
 def print_layers_and_cache(turn: Turn, opened: OpenedConversation) -> None:
-    """Print the layers, then the reported cache use and the verdict on the prefix."""
+    """Print the layers and the overhead, then their sum, the reported cache use and the verdict on the prefix."""
     console = make_console()
     calls = turn.ledger.calls
     usage = calls[-1].usage if calls else None
@@ -109,8 +109,10 @@ def print_layers_and_cache(turn: Turn, opened: OpenedConversation) -> None:
     console.print(Text(f"turn {turn.number}  █ cached, as reported  ░ not cached", style="dim"))
     for layer in turn.envelope.layers:
         print_layer(console, layer, cached=cached.get(layer.id, 0), largest=largest)
+    print_parts_outside_layers(console, turn)
     if calls:
-        line = f"  {_format_reported_cache(read, prompt)} · {escape_to_short_line(str(calls[-1].verdict))}"
+        counted = f"counted {turn.tokens.total:,}"
+        line = f"  {counted} · {_format_reported_cache(read, prompt)} · {escape_to_short_line(str(calls[-1].verdict))}"
         print_with_hanging_indent(console, Text(line, style="bold"))
 
 

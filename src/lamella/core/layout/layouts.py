@@ -8,6 +8,7 @@ return. A new conversation starts from typical values. ``is_keep_alive_worth_it`
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from itertools import accumulate, takewhile
@@ -546,8 +547,20 @@ def _find_settings_fold_reason(state: PromptState, turn: Turn) -> str | None:
 def requested_fold_reason(turn: Turn) -> str | None:
     """Return why a turn folds although every message could stay; None if it does not."""
     if turn.drop:
-        return "something was dropped"
+        names = [_shorten_id(one) for one in turn.drop]
+        shown = names if len(names) <= _MAX_NAMED_DROPS else names[: _MAX_NAMED_DROPS - 1]
+        shown += [f"{len(names) - len(shown):,} more"] if len(names) > len(shown) else []
+        listed = f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+        return f"{listed} {'was' if len(names) == 1 else 'were'} dropped"
     return "a fold was asked for" if turn.fold else None
+
+
+def _shorten_id(name: str) -> str:
+    """Return an artifact id without the hash that ids of images, selections and queries contain.
+
+    The reason of a plan is stored. An id says no more than the stored command does, but a title could outlive an erasure.
+    """
+    return "an image" if name.startswith("sha256:") else _HASH_IN_ID.sub("", name)
 
 
 def plan_auto_layout(state: PromptState, turn: Turn) -> LayoutPlan:
@@ -611,6 +624,9 @@ def keep_compacted_prefix(state: PromptState, layout_plan: LayoutPlan) -> Layout
     return replace(_plan_full_fold(layout_plan, why), keep_messages=state.kept_messages, breakpoints=())
 
 
+# Dropped attachments that the reason of a plan names, at most.
+_MAX_NAMED_DROPS = 3
+_HASH_IN_ID = re.compile(r":[0-9a-f]{8,}$")
 # Breakpoints that a layout plan may ask for, at most: one is left for the end of the request.
 _MAX_PLANNED_BREAKPOINTS = 3
 

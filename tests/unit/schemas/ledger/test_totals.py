@@ -7,7 +7,8 @@ from tests.bodies import as_json
 from tests.contracts.repository import doc
 from tests.contracts.tables import names
 
-from lamella import Conversation, Note, Turn
+from lamella import Conversation, Note, ToolOutput, Turn
+from lamella.providers import ModelReply, StopReason, ToolCall
 from lamella.schemas.ledger import ReplayTotals, replay_totals_to_json
 
 NOTE = Note(path="garden.md", text="# Garden\nBeans along the fence.\n" * 20)
@@ -38,6 +39,18 @@ def test_turns_pass_through_while_counted() -> None:
     assert totals.tokens == sum(turn.tokens.total for turn in turns)
     assert totals.cost == sum(turn.cost.amount for turn in turns if turn.cost)
     assert totals.naive_ratio == totals.cost / totals.naive_cost
+
+
+def test_turn_with_tools_is_known_to_have_sent_more_than_its_last_request() -> None:
+    chat = Conversation(conversation_key="demo")
+    first = chat.ask("How many beds?")
+    call = ToolCall(id="c1", name="count", arguments="{}")
+    chat.reply(ModelReply(text="", calls=(call,), stop=StopReason.TOOL_CALLS))
+    last = chat.submit_tool_outputs([ToolOutput(call="c1", output="Two.")])
+    plain, totals = ReplayTotals(), ReplayTotals()
+    assert (list(plain.add_each_turn([first])), list(totals.add_each_turn([last]))) == ([first], [last])
+    assert (plain.has_tool_rounds, totals.has_tool_rounds) == (False, True)
+    assert totals.tokens == last.tokens.total
 
 
 def test_sums_have_the_documented_fields() -> None:

@@ -88,7 +88,11 @@ def test_in_place_turn_without_changes_keeps_all_messages(turn: Turn) -> None:
         (Turn(text="two", tools=()), "the tools changed"),
         (Turn(text="two", model="n"), "the model changed"),
         (Turn(text="two", rules=RuleChanges(added=((1, "Always cite the page."),))), "the rules changed"),
-        (Turn(text="two", drop=("a.md",)), "something was dropped"),
+        (Turn(text="two", drop=("a.md",)), "a.md was dropped"),
+        (Turn(text="two", drop=(f"sha256:{'a' * 64}",)), "an image was dropped"),
+        (Turn(text="two", drop=("a.md#L1-L2:0123abcd4567",)), "a.md#L1-L2 was dropped"),
+        (Turn(text="two", drop=("a.md", "b.md", "c.md")), "a.md, b.md and c.md were dropped"),
+        (Turn(text="two", drop=("a.md", "b.md", "c.md", "d.md")), "a.md, b.md and 2 more were dropped"),
         (Turn(text="two", fold=True), "a fold was asked for"),
     ],
 )
