@@ -7,6 +7,7 @@ from lamella.cli import replay_tables as replay
 from lamella.cli.replay_tables import render_layer_bar
 from lamella.core.log.turn import ArtifactForm, MessageAuthor
 from lamella.core.prompt.layers.model import PLACEHOLDER_KINDS, LayerId
+from lamella.schemas.ledger import ReplayTotals
 
 
 def test_every_form_has_symbol_and_every_layer_colour() -> None:
@@ -49,6 +50,6 @@ def test_reference_without_text_is_labelled_known() -> None:
 @pytest.mark.parametrize(
     ("has_tool_rounds", "sent"), [(False, "9 tokens sent"), (True, "9 tokens in the last request of each turn")]
 )
-def test_totals_do_not_call_the_last_requests_all_that_was_sent(has_tool_rounds: bool, sent: str) -> None:
+def test_totals_do_not_call_the_last_requests_all_that_was_sent(*, has_tool_rounds: bool, sent: str) -> None:
     totals = ReplayTotals(turns=1, tokens=9, has_tool_rounds=has_tool_rounds)
     assert f" · {sent} · " in replay._render_totals(totals).plain
