@@ -117,3 +117,37 @@ def test_serve_open_starts_the_browser_at_the_welcome_conversation(tmp_path: Pat
         finally:
             process.terminate()
             process.communicate(timeout=HANG_SECONDS)
+
+
+def test_serve_open_without_a_browser_prints_the_address_on_a_terminal(tmp_path: Path) -> None:
+    # Without programs in PATH there is no browser.
+    own = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "PATH": str(tmp_path), "BROWSER": ""}
+    words = [
+        *COMMAND,
+        "serve",
+        "--open",
+        "--port",
+        "0",
+        "--store",
+        "memory:",
+        "--model",
+        "scripted:examples/replies.json",
+    ]
+    terminal, its = os.openpty()
+    try:
+        with subprocess.Popen(
+            words, stdout=its, stderr=subprocess.PIPE, text=True, env={**os.environ, **own}
+        ) as process:
+            assert process.stderr is not None
+            try:
+                lines = (json.loads(line) for line in process.stderr)
+                page = next(line for line in lines if line["at"] == "page")
+                assert page["opened"] is False
+                shown = os.read(terminal, 1_000).decode()
+                assert shown == f"Open this address: {page['address']}\r\n"
+            finally:
+                process.terminate()
+                process.communicate(timeout=HANG_SECONDS)
+    finally:
+        os.close(terminal)
+        os.close(its)

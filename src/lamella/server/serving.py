@@ -173,7 +173,8 @@ def run_server(options: ServerOptions, *, workers: int = 1, opens_page: bool = F
 def open_welcome_page(address: str) -> None:
     """Open the page in the user's browser at the welcome conversation.
 
-    The address is logged, too: there may be no browser on this machine. Where a login is needed, the page begins there.
+    Where a login is needed, the page begins there. The address is logged, and a terminal shows it as plain text if there
+    is no browser on this machine.
     """
     page = f"{address}/"
     request = Request(f"{address}/v1/conversations/welcome", method="POST")
@@ -181,6 +182,9 @@ def open_welcome_page(address: str) -> None:
         page += f"#/c/{json.load(answer)['conversation']}"
     opened = webbrowser.open(page)
     LOGGER.info("%s", json.dumps({"at": "page", "address": page, "opened": opened}))
+    if not opened and sys.stdout is not None and sys.stdout.isatty():
+        sys.stdout.write(f"Open this address: {page}\n")
+        sys.stdout.flush()
 
 
 def _browser_host(host: str) -> str:

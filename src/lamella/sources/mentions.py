@@ -30,6 +30,8 @@ from lamella.sources.readers import OpenConversions
 
 _MAX_SEARCHED_FILES = 5_000
 _MAX_SUGGESTIONS = 3
+# A shorter word after ``@`` is rather a person than the beginning of a file's name.
+_MIN_BEGINNING_CHARS = 3
 # Words of a name with spaces, after the first one.
 _MAX_WORDS_OF_NAME = 6
 # A mention that begins like this is a path on any operating system, even if nothing exists there. No user handle
@@ -98,7 +100,8 @@ class AttachmentResolver:
     def resolve_mentions(self, text: str) -> list[MentionOutcome]:
         """Return one outcome per mention in a message, with its attachments or the reason why there are none.
 
-        A word that names no file and does not look like a path, such as the user handle ``@jo``, gives no outcome.
+        A word that does not look like a path, and with which no file's name begins, such as the user handle ``@jo``,
+        gives no outcome.
         """
         mentions = find_mentions(text)
         if not mentions:
@@ -328,7 +331,8 @@ def _part_not_found_error(heading: str, path: str, note: ParsedNote) -> Artifact
 def _is_intended(mention: Mention, resolver: PathResolver) -> bool:
     """Return whether a mention that matches nothing was meant as a name, and so must be reported.
 
-    The signs are quotation marks or brackets, a known file ending, path syntax, or a first part that exists.
+    The signs are quotation marks or brackets, a known file ending, path syntax, a first part that exists, or a file
+    whose name begins like this.
     """
     if mention.form is not MentionForm.PATH:
         return True
@@ -340,6 +344,7 @@ def _is_intended(mention: Mention, resolver: PathResolver) -> bool:
         or name.endswith("/")
         or bool(_PATH_START.match(name) or _URL_START.match(name))
         or bool(beginning and (resolver.has_folder(beginning) or resolver.has_file(beginning)))
+        or bool(_list_files_beginning_with(name, resolver))
     )
 
 
@@ -379,6 +384,7 @@ def _similar_names(name: str, resolver: PathResolver, *, limit: int = _MAX_SUGGE
         paths = resolver.list_suggestion_candidates(wanted_path)[:_MAX_SEARCHED_FILES]
     except (LamellaError, OSError, ValueError):
         return []
+    begun = _list_files_beginning_with(name, resolver)
     # Compare names without their endings. The ending alone would make any two short names similar.
     named: dict[str, list[str]] = {}
     for path in map(PurePosixPath, paths):
@@ -388,4 +394,16 @@ def _similar_names(name: str, resolver: PathResolver, *, limit: int = _MAX_SUGGE
     similar = [
         one for called in (whole, wanted_path.stem) for one in get_close_matches(called.casefold(), named, n=limit)
     ]
-    return list(dict.fromkeys(path for one in similar for path in named[one]))[:limit]
+    return list(dict.fromkeys((*begun, *(path for one in similar for path in named[one]))))[:limit]
+
+
+def _list_files_beginning_with(name: str, resolver: PathResolver) -> list[str]:
+    """Return the files whose name begins with a word, shortest first; none for a word that is too short to tell."""
+    if len(name) < _MIN_BEGINNING_CHARS or not name[0].isalnum() or "/" in name:
+        return []
+    try:
+        paths = resolver.list_suggestion_candidates(PurePosixPath(name))[:_MAX_SEARCHED_FILES]
+    except (LamellaError, OSError, ValueError):
+        return []
+    begun = [path for path in paths if PurePosixPath(path).name.casefold().startswith(name.casefold())]
+    return sorted(begun, key=lambda path: (len(path), path))

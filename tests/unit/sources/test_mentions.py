@@ -303,6 +303,17 @@ def test_bare_dot_or_root_attaches_nothing(folder: Path, monkeypatch: pytest.Mon
     assert (attached, "~ is one for a shell" in why) == (False, True)
 
 
+@pytest.mark.parametrize("vault", [None, Path()])
+def test_beginning_of_a_file_name_is_reported_with_that_file(tmp_path: Path, vault: Path | None) -> None:
+    for name in ("dough-for-pizza-at-home.md", "Doubts.md", "joe.md", ".doubt.md"):
+        (tmp_path / name).write_text("# A\n", encoding="utf-8")
+    with chdir(tmp_path):
+        ((token, attached, why),) = resolved(vault, "Fix @dou, @jo, @alice and @ugh")
+    assert (token, attached) == ("@dou", False)
+    assert "no file dou" in why
+    assert "Did you mean Doubts.md, dough-for-pizza-at-home.md" in why
+
+
 def test_folder_that_cannot_be_looked_into_makes_no_name_an_error(vault: Path) -> None:
     (vault / "locked").mkdir(mode=0)
     try:
