@@ -429,11 +429,13 @@ def test_rounds_and_pending_calls_are_shown_in_terminal(tmp_path: Path, home: Ma
         '> weather({"city": "Nowhere"}) failed: LookupError: no such city',
         *waits,
     ]
-    assert shown[-1] == f"`lamella chats resume tools --store {url}` continues it; a new message abandons it."
+    resume = "`chat.resume(tools=[look_up])`"
+    hint = f"look_up is a tool of a Python program: {resume} continues it; a new message abandons it."
+    assert shown[-1] == hint
     words = ("chat", "tools", "--store", url, "--model", f"scripted:{script}")
     opened = spawn(*words, stdin=b"/resume\nSomething else.\n", environment=home)
     assert opened.err.splitlines()[2:4] == waits
-    assert opened.err.splitlines()[4] == "`/resume` continues it; a new message abandons it."
+    assert opened.err.splitlines()[4] == hint
     assert "The program that has these tools can continue." in opened.err
     later = run_command("chats", "show", "tools", "--store", url).out
     assert "… And then." in later

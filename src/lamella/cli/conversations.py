@@ -136,7 +136,7 @@ def show(
             print_text("\n".join(format_source_lines(source)))
     print_if_no_sources(requested=sources, has_sources=any(cited))
     if branch is None and path and path[-1].reply is None:
-        print_text(format_resume_hint(format_command("chats resume", found.name, store=store)))
+        print_text(format_resume_hint(format_command("chats resume", found.name, store=store), path[-1]))
     if branch is None and path and path[-1].cut_reason is not None:
         print_text(format_cut_answer(format_command("chats resume", found.name, store=store)))
     others = [name for name in log.branch_heads() if name != (branch or log.head)]

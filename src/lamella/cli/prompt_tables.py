@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from rich.table import Table
 
-from lamella import CompactionReceipt, Turn
+from lamella import CompactionReceipt, Turn, TurnRecord
 from lamella.cli.access import format_command
 from lamella.cli.console import print_table
 from lamella.cli.output import escape_lines, escape_to_short_line, format_count, format_time, print_text
@@ -41,13 +41,36 @@ def format_compaction_marker(marker: CompactionMarker) -> str:
 # Format the turns of a conversation, with message ids to fork at and compaction markers.
 
 _INDENT = " " * 18
+# The name of a tool from a tool server has this between the names of the server and the tool.
+_SERVER_TOOL_MARK = "__"
 # How many characters of a call's arguments and of its output are shown.
 _MAX_CALL_TEXT_LENGTH = 100
 
 
-def format_resume_hint(resume_command: str) -> str:
-    """Return the line about an unanswered question; the command ``resume_command`` continues it."""
-    return f"`{resume_command}` continues it; a new message abandons it."
+def format_resume_hint(resume_command: str, record: TurnRecord) -> str:
+    """Return the line about an unanswered question; the command ``resume_command`` continues it.
+
+    The command line lacks the functions of a Python program, so a question that waits for one continues in Python.
+    """
+    names = _pending_program_tools(record)
+    if not names:
+        return f"`{resume_command}` continues it; a new message abandons it."
+    listed = ", ".join(escape_to_short_line(name) for name in names)
+    are = "is a tool" if len(names) == 1 else "are tools"
+    resume = f"`chat.resume(tools=[{listed}])`"
+    return f"{listed} {are} of a Python program: {resume} continues it; a new message abandons it."
+
+
+def _pending_program_tools(record: TurnRecord) -> list[str]:
+    """Return the names of called tools without a result that neither Lamella nor a tool server provides."""
+    waiting = record.pending_round
+    if waiting is None:
+        return []
+    from lamella.tools.registry import TOOL_FACTORIES  # only an interrupted question needs it
+
+    done = {result.call for result in waiting.early_results}
+    called = (call.name for call in waiting.calls if call.id not in done)
+    return [name for name in dict.fromkeys(called) if name not in TOOL_FACTORIES and _SERVER_TOOL_MARK not in name]
 
 
 def format_cut_answer(resume_command: str) -> str:

@@ -377,7 +377,7 @@ def _format_last_turn(opened: OpenedConversation) -> str:
     lines = escape_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _MAX_PREVIEW_LINES else []
     round_lines = [*format_tool_round(rounds_to_json(last, {})[-1])] if last.pending_round else []
-    round_lines += [format_resume_hint("/resume")] if last.reply is None else []
+    round_lines += [format_resume_hint("/resume", last)] if last.reply is None else []
     round_lines += [format_cut_answer("/resume")] if last.cut_reason is not None else []
     return "\n".join(
         (f"{PROMPT}{escape_to_short_line(last.message.text)}", *lines[:_MAX_PREVIEW_LINES], *more, *round_lines)
