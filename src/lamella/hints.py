@@ -106,8 +106,7 @@ class PythonHints:
         return f"`chat.send(chat.regenerate(), max_tokens={max_tokens})`"
 
     def finish_calls_hint(self, tools: Sequence[str]) -> str:
-        given = ", ".join(tools) or "…"
-        return f"Give them with `chat.resume(tools=[{given}])`, or hand back what they gave: `chat.send(chat.submit_tool_outputs([…]))`."
+        return f"Give them with {format_python_resume(tools)}, or hand back what they gave: `chat.send(chat.submit_tool_outputs([…]))`."
 
     def start_workflow_hint(self) -> str:
         return '`chat.start_workflow("paper")`'
@@ -117,6 +116,18 @@ class PythonHints:
 
 
 PYTHON_HINTS = PythonHints()
+
+
+def format_python_resume(tools: Sequence[str]) -> str:
+    """Return the call that continues a question in the Python program that has these tools."""
+    return f"`chat.resume(tools=[{', '.join(tools) or '…'}])`"
+
+
+def format_pending_python_tools(tools: Sequence[str]) -> str:
+    """Return the line about a question that waits for tools that only a Python program has."""
+    are = "is a tool" if len(tools) == 1 else "are tools"
+    resume = format_python_resume(tools)
+    return f"{', '.join(tools)} {are} of a Python program: {resume} continues it; a new message abandons it."
 
 
 # Python represents bytes of a path that are not UTF-8 as characters in this range (surrogateescape).

@@ -15,6 +15,7 @@ from lamella.conversation.conversation import Conversation
 from lamella.conversation.library import LibraryItem, display_name, droppable_names
 from lamella.conversation.log import CompactionMarker
 from lamella.conversation.reasons import PromptExplanation, SuggestedAction, SuggestedActionKind
+from lamella.hints import format_pending_python_tools
 from lamella.schemas.formatting import format_decimal, truncate_words
 from lamella.schemas.library import cost_difference, estimated_cost
 from lamella.schemas.messages import BranchJson, CitedSourceJson, ToolCallRecordJson, ToolRoundJson, TurnJson
@@ -55,10 +56,7 @@ def format_resume_hint(resume_command: str, record: TurnRecord) -> str:
     names = _pending_program_tools(record)
     if not names:
         return f"`{resume_command}` continues it; a new message abandons it."
-    listed = ", ".join(escape_to_short_line(name) for name in names)
-    are = "is a tool" if len(names) == 1 else "are tools"
-    resume = f"`chat.resume(tools=[{listed}])`"
-    return f"{listed} {are} of a Python program: {resume} continues it; a new message abandons it."
+    return format_pending_python_tools([escape_to_short_line(name) for name in names])
 
 
 def _pending_program_tools(record: TurnRecord) -> list[str]:
