@@ -646,7 +646,11 @@ class CacheForecaster(Protocol):
     """A provider that knows the state of its own cache exactly, token by token."""
 
     async def predict_cache_usage(self, request: ModelRequest) -> CacheUsage | None:
-        """Return what the cache would serve of a request if it were sent now, or None if that is uncertain."""
+        """Return what the cache would serve of a request if it were sent now, or None if that is uncertain.
+
+        A provider for which that is slow, such as one that first loads a model, can also have a method
+        ``preview_cache_usage`` with the same types. It is called for the previews of a message that is being typed.
+        """
 
 
 class Archive(Protocol):

@@ -11,7 +11,8 @@ from tests.browser.conftest import StartServer, Tabs
 from tests.browser.test_chat import EchoProvider, ask
 from tests.server.running import RunningServer, running
 
-from lamella.core.messages import Usage
+from lamella.core.log.call import CacheUsage
+from lamella.core.messages import ModelRequest, Usage
 from lamella.server.state import OPERATOR
 from lamella.testing import ScriptedProvider, ScriptedReply
 
@@ -139,6 +140,12 @@ def test_reported_tokens_and_cost_are_drawn_over_time(start: StartServer, tabs: 
     expect(page.locator(".numbers")).to_contain_text("900")
     page.get_by_role("button", name="Over time").click()
     expect(page.locator("canvas").first).to_be_visible()
+    # Without a pointer over it, the values are those of the last turn.
+    legend = page.locator(".u-legend").first
+    expect(legend).to_contain_text("3")
+    expect(legend).to_contain_text("40")
+    expect(legend).not_to_contain_text("unknown")
+    expect(legend).not_to_contain_text("--")
     tabs.check_width(page)
 
 
@@ -216,3 +223,32 @@ def test_pauses_and_compactions_are_named_beside_the_curves(start: StartServer, 
     expect(page.locator("canvas").first).to_be_visible()
     expect(page.get_by_text("pauses of 1 h before turn 3")).to_be_visible()
     expect(page.get_by_text("compacted before turn 5")).to_be_visible()
+
+
+class EmptyCacheProvider(ScriptedProvider):
+    """Knows that its cache is empty, as a model in this process does when a server has just started."""
+
+    async def predict_cache_usage(self, request: ModelRequest) -> CacheUsage:
+        return CacheUsage(read=0, write=0, uncached=sum(message.tokens for message in request.messages))
+
+
+def test_continued_chat_says_why_nothing_was_cached_and_previews_it(tabs: Tabs, tmp_path: Path) -> None:
+    store = f"sqlite:///{tmp_path}/chats.db"
+    with running(store, ScriptedProvider("At noon."), model="scripted:tides") as server:
+        key = server.begin("begun", title="About @docs/tides.md")
+        server.ask(key, "When does the sluice open? " + "It is beside the harbour. " * 20)
+    provider = EmptyCacheProvider(ScriptedReply(text="At dusk.", usage=Usage(plain=200, read=0, output=4)))
+    with running(store, provider, model="scripted:tides") as server:
+        page = tabs.open(f"{server.url}/#/c/{key}")
+        expect(page.get_by_role("heading", name="About docs/tides.md")).to_be_visible()
+        expect(page.get_by_role("link", name="About docs/tides.md")).to_be_visible()
+        page.get_by_label("Message", exact=True).fill("And when does it close?")
+        expect(page.locator(".estimate")).to_contain_text(re.compile(r"\b0 cached"))
+        ask(page, "And when does it close?")
+        expect(page.locator(".answer").last).to_contain_text("At dusk.")
+        expect(page.locator(".beside .verdict")).to_contain_text("Nothing of it was cached, as expected")
+        page.get_by_role("link", name="Prompt", exact=True).click()
+        expect(page.locator("p.verdict")).to_contain_text("Nothing of it was cached, as expected")
+        page.get_by_role("button", name="Table", exact=True).click()
+        expect(page.get_by_role("row").filter(has_text="Nothing of it was cached, as expected")).to_have_count(1)
+        tabs.close(page)

@@ -29,22 +29,24 @@ def read(server: RunningServer, path: str) -> dict[str, Any]:
     return body
 
 
-def test_welcome_conversation_shows_an_edited_note_and_one_break_with_its_name(server: RunningServer) -> None:
+def test_welcome_conversation_keeps_the_prefix_at_an_edit_and_breaks_it_at_a_rule(server: RunningServer) -> None:
     key = open_welcome(server, 201)
     turns = read(server, f"{key}/strata")["turns"]
-    assert [turn["prefix"]["cause"] for turn in turns] == ["first_turn", "none", "epoch_folded", "none"]
-    assert turns[2]["prefix"]["segment"] == "garden-plan.md"
-    assert turns[2]["cache"]["same"] < turns[1]["cache"]["same"] < turns[3]["cache"]["same"]
+    assert [turn["prefix"]["cause"] for turn in turns] == ["first_turn", "none", "none", "system_changed", "none"]
+    assert turns[3]["prefix"]["segment"] == "rules"
+    edit = [piece for piece in turns[2]["pieces"] if piece["id"] == "garden-plan.md"]
+    assert [(piece["form"], piece["same"]) for piece in edit] == [("full", True), ("update", False)]
+    assert edit[1]["tokens"] < edit[0]["tokens"] / 2
+    assert turns[2]["cache"]["same"] > turns[1]["cache"]["same"] > turns[3]["cache"]["same"]
     texts = [turn["text"] for turn in read(server, key)["turns"]]
-    assert len(texts) == 4
+    assert len(texts) == 5
     sent = read(server, f"{key}/turns/3")
-    assert "in the morning, at seven" in str(sent["messages"])
-    assert "in the evening, at six, from the rain barrel" not in str(sent["messages"][1:2])
+    assert "+We water in the morning, at seven" in str(sent["messages"])
     # A question can be asked at once, and the notes are still there.
     assert server.client.post(f"/v1/conversations/{key}/preview", json={"text": "Why?"}).status_code == 200
     asked = server.ask(key, "When do we water?")
     assert (asked["answer"], asked["warnings"]) == ("At seven.", [])
-    last = read(server, f"{key}/strata?from=5")["turns"][0]
+    last = read(server, f"{key}/strata?from=6")["turns"][0]
     assert last["prefix"]["cause"] == "none"
     assert last["cache"]["same"] > 0.8 * last["total"]
 

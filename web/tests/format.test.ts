@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { formatMoney, formatShare, formatShort, formatTokens, shortModel } from "../src/lib/format";
+import { formatMoney, formatShare, formatShort, formatTokens, shortModel, showTitle } from "../src/lib/format";
 
 it("does not show an unknown amount as zero", () => {
   expect(formatMoney(null)).toBe("no price");
@@ -25,4 +25,11 @@ it("shortens counts and names of models", () => {
   expect(formatShort(123_456)).toBe("123k");
   expect(shortModel("openai-compatible:http://host/v1#org/name")).toBe("name");
   expect(shortModel("anthropic:claude-opus-5-5")).toBe("claude-opus-5-5");
+});
+
+it("shows titles without the marks of attached notes", () => {
+  expect(showTitle("What is new in @docs/plan.md?")).toBe("What is new in docs/plan.md?");
+  expect(showTitle('@"My plan.md" and [[Garden]] (@notes/a.md)')).toBe("My plan.md and Garden (notes/a.md)");
+  expect(showTitle("![[Plan]] for @[[Garden plan]]")).toBe("Plan for Garden plan");
+  expect(showTitle("Mail to ana@example.com @ noon")).toBe("Mail to ana@example.com @ noon");
 });

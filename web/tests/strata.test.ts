@@ -18,6 +18,7 @@ function turn(number: number, pieces: PieceJson[], cause = "none", common = 0): 
     limit: 1000,
     prefix: { cause, segment: "a.md", common_tokens: common },
     cache: { same: common, predicted: 0, reported: null },
+    verdict: null,
     cost: null,
     output: null,
     billed: null,

@@ -14,10 +14,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from lamella.conversation.expired_cache import KeepAlivePlan
 from lamella.conversation.runner_context import send_auxiliary_call
+from lamella.conversation.stream import preview_cache_usage
 from lamella.conversation.threads import Workers
-from lamella.conversation.turn import ModelAnswer
+from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnLedger
 from lamella.conversation.turn_runner import RetryPolicy, SendContext
+from lamella.core.ledger.entry import cached_tokens_by_layer
 from lamella.core.messages import ModelRequest
+from lamella.core.values import replace
+from lamella.errors import LamellaError
 from lamella.ports import Clock, ModelProvider
 
 if TYPE_CHECKING:
@@ -153,6 +157,34 @@ class ProviderPool:
         if model not in self._providers_by_model:
             self._providers_by_model[model] = self._open_provider(model, is_named=model in self._trusted_models)
         return self._providers_by_model[model]
+
+    async def with_provider_forecast(self, preview: BuiltTurn) -> BuiltTurn:
+        """Return a preview with the cache usage that its provider predicts, as it will be predicted when it is sent.
+
+        A model in this process knows its cache; for others the prediction of the ledger stays. No connection is opened.
+        """
+        model = preview.envelope.model
+        provider = None if model is None else self._find_provider(model)
+        if provider is None or model is None:
+            return preview
+        usage = await preview_cache_usage(provider, preview.build_model_request(model=model, max_answer_tokens=1))
+        if usage is None:
+            return preview
+        envelope = preview.envelope
+        by_layer = cached_tokens_by_layer(envelope, usage.read, envelope.prompt.tokenizer)
+        entry = replace(preview.ledger, predicted_usage=usage, cached_by_layer=by_layer)
+        return replace(preview, turn_ledger=TurnLedger(entry=entry, envelope=envelope))
+
+    def _find_provider(self, model: str) -> ModelProvider | None:
+        """Return the provider of a model if it is open, or if it runs in this process and can be opened."""
+        known = self._fixed_provider if self._fixed_provider is not None else self._providers_by_model.get(model)
+        if known is not None or not self.is_loop_independent(model):
+            return known
+        try:
+            return self._get_or_open(model)
+        except LamellaError:
+            # The error is shown when the message is sent.
+            return None
 
     async def close(self) -> None:
         """Close all providers that this pool opened."""

@@ -131,6 +131,15 @@ async def predict_cache_usage(provider: ModelProvider, request: ModelRequest) ->
     return found if isinstance(found, CacheUsage) else None
 
 
+async def preview_cache_usage(provider: ModelProvider, request: ModelRequest) -> CacheUsage | None:
+    """Return what ``predict_cache_usage`` would return if the request were sent now, without loading a model for it."""
+    look = getattr(provider, "preview_cache_usage", None)
+    found: object = look(request) if callable(look) else await predict_cache_usage(provider, request)
+    if isawaitable(found):
+        found = await found
+    return found if isinstance(found, CacheUsage) else None
+
+
 def validate_delta(delta: object, name: str) -> Delta:
     """Return the delta if its fields have the right types, otherwise raise ``InvalidReplyError``.
 

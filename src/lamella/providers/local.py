@@ -603,6 +603,17 @@ class LocalProvider:
             else None
         )
 
+    async def preview_cache_usage(self, request: ModelRequest) -> CacheUsage | None:
+        """Return the forecast for a request that is not sent yet, without starting the engine or waiting for an answer.
+
+        An engine that is not started has an empty cache. While it works, its cache changes: then it is None.
+        """
+        if self._running:
+            return None
+        if self._engine is None:
+            return CacheUsage(read=0, write=0, uncached=sum(message.tokens for message in request.messages))
+        return await self.predict_cache_usage(request)
+
     async def close(self) -> None:
         for stopped in self._running:
             stopped.set()

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, convert
 
-from lamella.core.log.call import ANSWER_PURPOSE, CacheOutcome, ModelCall, PrefixChangeCause, TurnInputCost
+from lamella.core.log.call import (
+    ANSWER_PURPOSE,
+    CacheOutcome,
+    CacheVerdict,
+    ModelCall,
+    PrefixChangeCause,
+    TurnInputCost,
+)
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import LayoutPlan, RequestFingerprint
 from lamella.core.log.turn_records import TurnRecord
@@ -588,19 +595,24 @@ def _shared_prefix_to_json(prefix: "SharedPrefix") -> SharedPrefixJson:
     )
 
 
+def verdict_to_json(verdict: CacheVerdict) -> VerdictJson:
+    """Return the verdict on a call with its sentence."""
+    return VerdictJson(
+        outcome=verdict.outcome.value,
+        cause=verdict.prefix_change.cause.value,
+        segment=verdict.prefix_change.segment,
+        ours=verdict.is_caused_by_lamella,
+        says=str(verdict),
+    )
+
+
 def call_to_json(call: ModelCall) -> ModelCallJson:
     """Return one model call; unknown values are null."""
-    verdict, diagnosis = call.verdict, call.diagnosis
+    diagnosis = call.diagnosis
     return ModelCallJson(
         purpose=call.purpose,
         model=call.model,
-        verdict=VerdictJson(
-            outcome=verdict.outcome.value,
-            cause=verdict.prefix_change.cause.value,
-            segment=verdict.prefix_change.segment,
-            ours=verdict.is_caused_by_lamella,
-            says=str(verdict),
-        ),
+        verdict=verdict_to_json(call.verdict),
         predicted=None if call.predicted is None else cache_use_to_json(call.predicted),
         reported=usage_to_json(call.usage),
         by_layer=call.by_layer,

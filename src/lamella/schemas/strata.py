@@ -10,7 +10,7 @@ from lamella.core.log.call import ModelCall
 from lamella.core.prompt.pieces import PromptPiece, PromptPieceLister
 from lamella.schemas.body import ConversationJsonBase, Count, JsonBody, Moment, Money
 from lamella.schemas.formatting import format_decimal_or_none
-from lamella.schemas.ledger import answering_calls
+from lamella.schemas.ledger import VerdictJson, answering_calls, verdict_to_json
 from lamella.schemas.prompts import CostJson, PrefixJson, cost_to_json, prefix_to_json
 
 if TYPE_CHECKING:
@@ -62,6 +62,9 @@ class TurnStrataJson(JsonBody, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(description="Tokens that a request may have.")]
     prefix: PrefixJson
     cache: CacheComparisonJson
+    verdict: Annotated[
+        VerdictJson | None, Meta(description="What the cache did with the first call, and why; null before an answer.")
+    ]
     cost: Annotated[CostJson | None, Meta(description="Expected, for the input; null without a known price.")]
     output: Annotated[int | None, Meta(description="Tokens of the answer, as reported; null if unknown.")]
     billed: Annotated[Money, Meta(description="Cost of the reported tokens, answer included.")]
@@ -110,6 +113,7 @@ def iter_turn_strata(
                 predicted=None if predicted is None else predicted.read,
                 reported=made[0].usage.read if made else None,
             ),
+            verdict=verdict_to_json(made[0].verdict) if made else None,
             cost=cost_to_json(turn.cost),
             output=sum(outputs) if outputs else None,
             billed=format_decimal_or_none(sum(amounts[1:], amounts[0])) if amounts else None,

@@ -58,6 +58,12 @@ export function shortModel(name: string): string {
   return rest.slice(rest.lastIndexOf("/") + 1) || name;
 }
 
+/** A title without the marks of attached notes: a first question is a title, too. */
+export function showTitle(title: string): string {
+  const unlinked = title.replace(/!?\[\[([^\][]+)\]\]/g, "$1");
+  return unlinked.replace(/(^|[\s(["'*,;:|])@(?:"([^"]+)"|(?=[^\s@]))/g, (_, before: string, quoted?: string) => before + (quoted ?? ""));
+}
+
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${whole.format(count)} ${count === 1 ? one : many}`;
 }

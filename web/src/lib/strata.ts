@@ -75,6 +75,15 @@ export function causeWords(cause: string, segment: string | null): string {
   return (CAUSES[cause] ?? (() => cause.replaceAll("_", " ")))(segment?.startsWith("sha256:") ? "A picture" : (segment ?? ""));
 }
 
+/** What the cache did, as a sentence without its full stop. Empty before there is an answer. */
+export function verdictWords(turn: TurnStrataJson): string {
+  if (!turn.verdict) return "";
+  const { outcome, cause, segment, says } = turn.verdict;
+  const isLocal = turn.model === "local" || turn.model?.startsWith("local:");
+  const why = outcome === "cold" && cause === "none" && !segment && isLocal ? ": a model in this process begins with an empty cache" : "";
+  return says.charAt(0).toUpperCase() + says.slice(1) + why;
+}
+
 /** The name that stands above a column with a break, in two short lines. */
 export function causeLabel(turn: TurnStrataJson): [string, string] {
   const { cause, segment } = turn.prefix;

@@ -215,7 +215,7 @@ def import_conversation(*, body: ImportBody, state: StateDep, caller: ChatCaller
     },
 )
 def open_welcome(*, state: StateDep, caller: ChatCaller) -> Response:
-    """Create a prepared conversation, if it is not there: an edited note, and the prompts that it changed."""
+    """Create a prepared conversation, if it is not there: an edited note, a new rule, and the prompts that they changed."""
     engine, model = state.get_engine(caller), state.engine_pool.model
     is_new = engine.find_conversation(WELCOME_NAME) is None
     chat = open_welcome_conversation(engine, model, state.engine_pool.default_settings_for(model))

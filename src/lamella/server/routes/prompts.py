@@ -101,21 +101,28 @@ def read_request(
 
 
 @router.post("/preview", summary="What the next turn would cost")
-def preview(*, conversation: str, body: PreviewBody, state: StateDep, caller: ReadCaller) -> TurnPreviewJson:
+async def preview(*, conversation: str, body: PreviewBody, state: StateDep, caller: ReadCaller) -> TurnPreviewJson:
     """Preview a question: the request with its tokens, cache use and cost. Nothing is sent, and nothing changes."""
-    chat = state.open_conversation(caller, conversation)
-    turn = chat.preview(
-        body.text,
-        attach=[*parse_attachments(body.attach, state), *_read_again(body.refresh, state)],
-        detach=body.detach,
-        drop=body.drop,
-        pin=body.pin,
-        unpin=body.unpin,
-        fold=body.fold,
-        model=body.model,
-        at=state.engine_pool.backend.default_change_time(),
-    )
-    return turn_preview_to_json(chat.id, turn, with_messages=body.whole)
+
+    def build() -> tuple[str, Turn]:
+        chat = state.open_conversation(caller, conversation)
+        turn = chat.preview(
+            body.text,
+            attach=[*parse_attachments(body.attach, state), *_read_again(body.refresh, state)],
+            detach=body.detach,
+            drop=body.drop,
+            pin=body.pin,
+            unpin=body.unpin,
+            fold=body.fold,
+            model=body.model,
+            at=state.engine_pool.backend.default_change_time(),
+        )
+        return chat.id, turn
+
+    pool = state.engine_pool.pool
+    key, built = await pool.workers.run(build)
+    turn = await pool.with_provider_forecast(built)
+    return turn_preview_to_json(key, turn, with_messages=body.whole)
 
 
 @router.get("/budget", summary="How full the window is")

@@ -1885,6 +1885,8 @@ export interface TurnStrataJson {
   limit: number;
   prefix: PrefixJson;
   cache: CacheComparisonJson;
+  /** What the cache did with the first call, and why; null before an answer. */
+  verdict: VerdictJson | null;
   /** Expected, for the input; null without a known price. */
   cost: CostJson | null;
   /** Tokens of the answer, as reported; null if unknown. */
