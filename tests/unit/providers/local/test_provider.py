@@ -55,6 +55,24 @@ def test_text_arrives_in_pieces_then_the_usage_then_the_stop(provider: LocalProv
     assert deltas[-1].id
 
 
+def test_preview_of_engine_not_started_has_empty_cache_and_starts_none() -> None:
+    idle = LocalProvider(options=SMALL)
+    previewed = run(idle.preview_cache_usage(request(TERSE, user("Say hi."))))
+    assert previewed is not None
+    assert previewed.read == 0
+    assert idle._engine is None
+    assert idle._worker is None
+
+
+def test_preview_predicts_what_is_predicted_when_it_is_sent(provider: LocalProvider) -> None:
+    asked = request(TERSE, user("Say hi to the sea."))
+    run(ask(provider, asked))
+    previewed = run(provider.preview_cache_usage(asked))
+    assert previewed is not None
+    assert previewed.read > 0
+    assert previewed == run(provider.predict_cache_usage(asked))
+
+
 def test_answer_that_ends_normally_is_cached_except_end_token(provider: LocalProvider) -> None:
     hi = user("Say hi.")
     first = run(ask(provider, request(TERSE, hi, answer=60)))
