@@ -14,6 +14,7 @@ from lamella import Folder, Tag, Turn
 from lamella.conversation.backend import Backend
 from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT
 from lamella.conversation.conversation import Conversation
+from lamella.conversation.shared_prefixes import SharedPrefixes
 from lamella.core.artifacts.model import Artifact, ArtifactKind, UnresolvedAttachment
 from lamella.core.log.turn_records import TurnRecord
 from lamella.core.values import replace
@@ -89,7 +90,8 @@ def make_backend(store: Store, vault: Path | None) -> tuple[Backend, CountingSou
     fresh = open_backend("memory:", vault=vault)
     counting = CountingSources(fresh.adapters.open_sources)
     adapters = replace(fresh.adapters, open_sources=counting)
-    return replace(fresh, store=store, adapters=adapters, make_key=str), counting
+    learned = SharedPrefixes(store.shared_table)
+    return replace(fresh, store=store, adapters=adapters, make_key=str, shared_prefixes=learned), counting
 
 
 class Lasting(Player):

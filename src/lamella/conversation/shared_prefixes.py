@@ -20,7 +20,7 @@ from lamella.ports import SharedTable
 _ROW_NAME = "shared-prefixes"
 _KEPT_FOR = timedelta(days=30)
 _MAX_PREFIXES = 50
-# A use is stored if the last stored one is at least this old. What is lost if the process ends is only that much.
+# Uses within this time of the last one count as the same use, so that a busy conversation does not write each turn.
 _MIN_STORED_GAP = timedelta(seconds=30)
 
 
@@ -71,11 +71,14 @@ class SharedPrefixes:
         if profile.lifetime is None or profile.longer is None:
             return
         with self._lock:
-            is_recent = self._is_recent(key, at)
-            if not is_recent:
+            if not self._is_recent(key, at):
                 self._known |= self._read(at)
-            known = self._known.get(key)
-            uses = (PrefixUses() if known is None else known.uses).with_use(at, has_long_lifetime=has_long_lifetime)
+            known = PrefixUses() if (found := self._known.get(key)) is None else found.uses
+            # A use soon after the last one is not stored, so it must not count here either: a process that opens the
+            # store later would decide otherwise than this one.
+            if _is_soon_after(known, at) and known.has_long_lifetime == has_long_lifetime:
+                return
+            uses = known.with_use(at, has_long_lifetime=has_long_lifetime)
             self._known[key] = SharedPrefix(
                 key=key,
                 model=model,
@@ -85,9 +88,8 @@ class SharedPrefixes:
                 long_lifetime=profile.longer[0],
                 keeps_longer=is_long_lifetime_worth_it(uses.gaps, profile),
             )
-            if not is_recent:
-                self._stored_at[key] = at
-                self._write(at)
+            self._stored_at[key] = at
+            self._write(at)
 
     def list_prefixes(self, *, at: datetime) -> Sequence[SharedPrefix]:
         """Return the prefixes, last used first."""
@@ -113,6 +115,10 @@ class SharedPrefixes:
         self._known = {one.key: one for one in _sort_by_last_use(self._known)[:_MAX_PREFIXES]}
         with suppress(LamellaError):
             self._shared_table.set(_ROW_NAME, encode(self._known).decode(), at=at, expires_at=at + _KEPT_FOR)
+
+
+def _is_soon_after(uses: PrefixUses, at: datetime) -> bool:
+    return uses.last is not None and uses.last <= at < uses.last + _MIN_STORED_GAP
 
 
 def _is_newer(one: SharedPrefix, other: SharedPrefix) -> bool:

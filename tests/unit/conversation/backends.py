@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lamella.conversation.backend import Backend
 from lamella.conversation.conversation import Conversation
+from lamella.conversation.shared_prefixes import SharedPrefixes
 from lamella.core.log.events.kinds import EventBatch, EventRecord
 from lamella.core.values import replace
 from lamella.errors import StoreUnavailableError
@@ -110,7 +111,13 @@ class Failing:
 
 def make_backend(store: Store, *, vault: Path | None = None, ledger: bool = True) -> Backend:
     """A desk over a store, as the wiring makes it, but that keys are names: tests look into stores by them."""
-    return replace(open_backend("memory:", vault=vault, keep_ledger=ledger), store=store, clock=Ticking(), make_key=str)
+    return replace(
+        open_backend("memory:", vault=vault, keep_ledger=ledger),
+        store=store,
+        shared_prefixes=SharedPrefixes(store.shared_table),
+        clock=Ticking(),
+        make_key=str,
+    )
 
 
 def make_chat(store: Store | None = None, **settings: object) -> Conversation:

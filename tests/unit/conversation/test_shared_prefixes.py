@@ -31,7 +31,7 @@ def test_uses_are_known_to_another_process() -> None:
     assert (oldest.key, oldest.gap_counts, oldest.keeps_longer) == ("a", (1, 1, 1), True)
 
 
-def test_uses_that_follow_at_once_are_stored_together() -> None:
+def test_uses_that_follow_at_once_count_once_in_every_process() -> None:
     class CountingTable(InMemorySharedTable):
         writes = 0
 
@@ -44,7 +44,9 @@ def test_uses_that_follow_at_once_are_stored_together() -> None:
     for seconds in range(100):
         use(prefixes, "a", seconds)
     assert table.writes == 4
-    assert prefixes.find_uses("a", at=START + timedelta(seconds=100)).gaps == (1.0,) * 20
+    later = START + timedelta(seconds=100)
+    assert prefixes.find_uses("a", at=later).gaps == (30.0,) * 3
+    assert SharedPrefixes(table).find_uses("a", at=later) == prefixes.find_uses("a", at=later)
 
 
 def test_nothing_is_learnt_where_a_provider_has_one_lifetime() -> None:
