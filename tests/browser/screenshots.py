@@ -1,4 +1,4 @@
-"""Take the screenshots of docs/images: the page over a real server, with a conversation in which a note is edited.
+"""Take the screenshots of docs/images: the page over a real server, with a conversation in which a note is edited and a rule added.
 
 Run it by hand after a change of the page: ``python -m tests.browser.screenshots``. The model is a script, its prices and
 its cache are those of a real one, and what it reports as cached is what was predicted. Nothing is sent.
@@ -32,7 +32,7 @@ TURNS: tuple[tuple[str, list[str], str], ...] = (
         [SPEC],
         "Booking has to take 100 milliseconds at most. It was 200 before.",
     ),
-    ("Does the API promise that?", [], "No. It says nothing about how long a call takes."),
+    ("Does the API promise that?", [SPEC, API], "No: it says nothing about how long a call takes."),
     (
         "Write a request that books a desk.",
         [],
@@ -42,6 +42,9 @@ TURNS: tuple[tuple[str, list[str], str], ...] = (
     ),
 )
 EDIT = ("at most 200 milliseconds", "at most 100 milliseconds")
+# An edited note keeps the cache, since only its change is sent. A rule stands in the system prompt and breaks the prefix.
+EDITED, RULED = 3, 4
+RULE = "Answer yes or no first."
 
 
 def main() -> int:
@@ -65,17 +68,18 @@ def prepare(server: RunningServer, provider: ScriptedProvider, vault: Path) -> s
         server.begin(f"other-{number}", title=title)
     key = server.begin("desks", title="Book desks in the office")
     for number, (question, attached, answer) in enumerate(TURNS):
-        edits = number == 3
-        if edits:
+        if number == EDITED:
             spec = vault / SPEC
             spec.write_text(spec.read_text(encoding="utf-8").replace(*EDIT), encoding="utf-8")
-        body = {"text": question, "attach": attached, "fold": edits}
+        if number == RULED:
+            server.client.post(f"/v1/conversations/{key}/rules", json={"text": RULE}).raise_for_status()
+        body = {"text": question, "attach": attached}
         planned = server.client.post(f"/v1/conversations/{key}/preview", json=body).json()
         read, written = planned["cache"]["read"], planned["cache"]["write"]
         plain = planned["tokens"]["total"] - read - written
         usage = Usage(plain=plain, read=read, write=written, output=len(answer) // 4)
         provider._replies.append(ScriptedReply(text=answer, usage=usage))
-        server.ask(key, question, attach=attached, fold=edits)
+        server.ask(key, question, attach=attached)
     return key
 
 
@@ -85,8 +89,8 @@ def take_screenshots(browser: Browser, server: RunningServer, key: str) -> None:
     page = open_page(browser, f"{address}/prompt")
     picture = page.get_by_role("slider", name="Turn")
     expect(picture).to_have_attribute("aria-valuemax", str(len(TURNS)))
-    page.locator(".columns .number").nth(3).click()
-    expect(page.get_by_role("heading", name="Turn 4")).to_be_visible()
+    page.locator(".columns .number").nth(RULED).click()
+    expect(page.get_by_role("heading", name=f"Turn {RULED + 1}")).to_be_visible()
     save(page, "page-prompt.png")
 
     page = open_page(browser, address)
