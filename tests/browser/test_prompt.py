@@ -111,7 +111,7 @@ def test_part_shows_its_exact_text_and_the_reason(server: RunningServer, garden:
 def test_talk_is_one_band_until_it_is_unfolded(server: RunningServer, garden: str, tabs: Tabs) -> None:
     page = open_prompt(tabs, server, garden)
     expect(page.get_by_role("button", name="6 earlier messages")).to_be_visible()
-    page.get_by_role("button", name="Unfold the talk").click()
+    page.get_by_role("button", name="Show every message").click()
     expect(page.get_by_role("button", name="earlier question").first).to_be_visible()
     page.get_by_role("button", name="earlier question").first.click()
     expect(page.get_by_role("region", name="Part: earlier question").locator("pre")).to_contain_text("?")

@@ -113,7 +113,7 @@ def test_serve_open_starts_the_browser_at_the_welcome_conversation(tmp_path: Pat
             assert address == started["address"]
             assert httpx2.get(page["address"], timeout=HANG_SECONDS).status_code == 200
             welcome = httpx2.get(f"{address}/v1/conversations/{key}", timeout=HANG_SECONDS).json()
-            assert (welcome["name"], welcome["count"]) == ("welcome", 4)
+            assert (welcome["name"], welcome["count"]) == ("welcome", 5)
         finally:
             process.terminate()
             process.communicate(timeout=HANG_SECONDS)

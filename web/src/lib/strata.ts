@@ -30,7 +30,7 @@ export function groupOf(piece: PieceJson): Group {
 /** What a piece is called on the page. */
 export function pieceName(piece: PieceJson): string {
   if (piece.kind === "talk") return piece.messages === 1 ? "1 earlier message" : `${piece.messages ?? ""} earlier messages`.trim();
-  if (piece.kind === "overhead") return "labels and frames";
+  if (piece.kind === "overhead") return "message overhead";
   if (piece.kind === "user") return piece.layer === "L5_USER" ? "your question" : "earlier question";
   if (piece.kind === "reply") return "earlier answer";
   if (piece.id === "base" && piece.kind === "system") return "system prompt";
