@@ -221,11 +221,11 @@ def test_cost_before_interruption_counts_after_resume() -> None:
                 break
         await events.aclose()
 
-    async def go_on() -> list[TurnEvent]:
+    async def resume() -> list[TurnEvent]:
         return [event async for event in conversation.resume(max_cost=Decimal("0.002"), steps=3)]
 
     asyncio.run(leave())
-    told = outputs(asyncio.run(go_on()))
+    told = outputs(asyncio.run(resume()))
     assert "a turn costs at most $0.002" in told[-1]
     assert shared_table.asked == ["one", "two"]
 

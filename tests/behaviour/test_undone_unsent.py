@@ -47,7 +47,7 @@ def test_undo_before_sending_restores_request_in_store_after_reopen(layout: str,
     conversation.undo()
     assert look(conversation) == before
     assert look(lamella.open(place, summarizer="off").chat("long")) == before
-    # Also while it waits for its answer: whoever opens it then sends the same. Asking offers no tool of Lamella's own.
+    # A conversation that is opened while the question waits sends the same. ``ask`` does not offer the recall tool.
     asked = conversation.ask("Where were we?", at=LATER)
     twin = Conversation(layout=layout, model=LONG["model"], window=6_000, reserve=500)
     talk(twin)

@@ -263,13 +263,13 @@ def test_reported_tool_outputs_are_kept_after_iterator_is_closed(heard: int) -> 
                 if outputs == heard:
                     return
 
-    async def go_on() -> None:
+    async def resume() -> None:
         async for _ in conversation.resume(tools=[note]):
             pass
 
     asyncio.run(stop_early())
     assert conversation.pending_tool_calls == ()
-    asyncio.run(go_on())
+    asyncio.run(resume())
     assert sorted(ran) == ["one", "two"]
     texts = [message.text for message in conversation.ask("Thanks").messages]
     assert texts == ["Note them.", "", "noted one", "noted two", "Both noted.", "Thanks"]

@@ -26,6 +26,12 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
         yield one
 
 
+SERVE_OPEN = [
+    *COMMAND,
+    *["serve", "--open", "--port", "0", "--store", "memory:", "--model", "scripted:examples/replies.json"],
+]
+
+
 def test_page_is_served_without_token_or_rate_limit(guarded: RunningServer) -> None:
     for _ in range(4):
         answer = guarded.client.get("/")
@@ -90,18 +96,7 @@ def test_serve_open_starts_the_browser_at_the_welcome_conversation(tmp_path: Pat
     browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}.new && mv {opened}.new {opened}\n')
     browser.chmod(0o755)
     own = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "BROWSER": f"{browser} %s"}
-    words = [
-        *COMMAND,
-        "serve",
-        "--open",
-        "--port",
-        "0",
-        "--store",
-        "memory:",
-        "--model",
-        "scripted:examples/replies.json",
-    ]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, **own}) as process:
+    with subprocess.Popen(SERVE_OPEN, stderr=subprocess.PIPE, text=True, env={**os.environ, **own}) as process:
         assert process.stderr is not None
         started = json.loads(process.stderr.readline())
         lines = (json.loads(line) for line in process.stderr)
@@ -122,21 +117,10 @@ def test_serve_open_starts_the_browser_at_the_welcome_conversation(tmp_path: Pat
 def test_serve_open_without_a_browser_prints_the_address_on_a_terminal(tmp_path: Path) -> None:
     # Without programs in PATH there is no browser.
     own = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path), "PATH": str(tmp_path), "BROWSER": ""}
-    words = [
-        *COMMAND,
-        "serve",
-        "--open",
-        "--port",
-        "0",
-        "--store",
-        "memory:",
-        "--model",
-        "scripted:examples/replies.json",
-    ]
     terminal, its = os.openpty()
     try:
         with subprocess.Popen(
-            words, stdout=its, stderr=subprocess.PIPE, text=True, env={**os.environ, **own}
+            SERVE_OPEN, stdout=its, stderr=subprocess.PIPE, text=True, env={**os.environ, **own}
         ) as process:
             assert process.stderr is not None
             try:

@@ -60,7 +60,7 @@ _WELL_KNOWN_FAMILIES = {"claude": "anthropic", "gpt": "openai", "gemini": "gemin
 
 
 def list_well_known_models() -> list[str]:
-    """Return the names of models of the large providers. A prefix that stands for a whole family is the name of none."""
+    """Return the names of models of the large providers. The prefix of a whole family is left out."""
     return [
         f"{_WELL_KNOWN_FAMILIES[family]}:{prefix}"
         for prefix, _ in MODEL_PROFILES

@@ -112,7 +112,7 @@ def run_at_terminal(words: Sequence[str], *steps: tuple[str, str], columns: int 
     terminal = _Terminal(fd, columns)
     reader = Thread(target=terminal.read_all)
     typist = Thread(target=terminal.press_when_shown, args=(steps,))
-    with _standard_streams(other_end), create_app_session():
+    with _redirect_standard_streams(other_end), create_app_session():
         reader.start()
         typist.start()
         code = run_command_line(words)
@@ -124,7 +124,7 @@ def run_at_terminal(words: Sequence[str], *steps: tuple[str, str], columns: int 
 
 
 @contextmanager
-def _standard_streams(fd: int) -> Iterator[None]:
+def _redirect_standard_streams(fd: int) -> Iterator[None]:
     """Make a terminal the standard input, output and error of this process."""
     before, fds = (sys.stdin, sys.stdout, sys.stderr), [os.dup(number) for number in range(3)]
     for number in range(3):

@@ -745,7 +745,7 @@ class _Checker:
         return False
 
     def _persons_of_clause(self, persons: frozenset[str], sentence: _Sentence) -> frozenset[str]:
-        """Return the persons of a clause; one that names nobody but "we" or "you" may speak of all in its sentence."""
+        """Return the persons of a clause; one that names nobody but "we" or "you" may be about everyone in its sentence."""
         if not persons or not persons <= {_USER, _ASSISTANT}:
             return persons
         return persons.union(*(others for others, _ in sentence.clauses))

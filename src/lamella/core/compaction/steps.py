@@ -213,7 +213,7 @@ def _iter_stub_candidates(draft: PromptDraft) -> Iterator[tuple[str, int]]:
 
 
 def _iter_pinned_turns(draft: PromptDraft) -> Iterator[HistoryTurn]:
-    """Yield the turns with a pinned message as a last resort: the pin keeps what was said, not what tools returned."""
+    """Yield the turns with a pinned message as a last resort: the pin keeps the messages, not the tool results."""
     if draft.is_last_resort and draft.prompt.pinned:
         history = draft.state.history
         for turn in history.turns[history.hidden_turns :]:

@@ -81,7 +81,7 @@ _OWN_LABELS = frozenset(
         "always", "never", "immer", "nie", "selalu", "jangan", "merk", "bitte", "please", "tolong", "für", "bei", "untuk", "for",
     }
 )  # fmt: skip
-# Words in what people write before a colon that introduces wishes of their own.
+# Words before a colon with which people introduce instructions of their own.
 _OWN_LEAD = re.compile(
     r"\b(?:you|your|(?:my|our|your|following|few|some|two|three|these) (?:\w+ )?(?:rules?|preferences?|wish(?:es)?|requests?|requirements?)"
     r"|things?|points?|favou?r|requests?|please|remember|reminder|(?:my|your|all|every|each|future) (?:answers?"

@@ -5,6 +5,7 @@ request; while it is read, it sends further requests, until the model no longer 
 without these calls. Signed reasoning of later rounds is left out, because it is bound to calls that the client never sees.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any
@@ -337,11 +338,11 @@ def _sum(one: int | None, other: int | None) -> int | None:
 # Streams.
 
 
-class StreamMerger:
+class StreamMerger(ABC):
     """Merges the streams of several rounds into one.
 
-    Bytes pass as they are until the model calls the tool. From then on events are written anew, with positions that
-    leave the calls out.
+    Bytes pass as they are until the model calls the tool. From then on events get new positions, which leave the
+    calls out.
     """
 
     def __init__(self) -> None:
@@ -405,23 +406,23 @@ class StreamMerger:
 
     # What each API does in its own way.
 
-    def _begin(self) -> None:
-        """Get ready for the next round."""
+    @abstractmethod
+    def _begin(self) -> None: ...
 
-    def _is_end(self, event: SseEvent) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def _is_end(self, event: SseEvent) -> bool: ...
 
-    def _note_end(self, event: SseEvent) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _note_end(self, event: SseEvent) -> None: ...
 
-    def _read_event(self, raw: bytes, event: SseEvent, fields: Json) -> Iterator[bytes]:
-        raise NotImplementedError
+    @abstractmethod
+    def _read_event(self, raw: bytes, event: SseEvent, fields: Json) -> Iterator[bytes]: ...
 
     def _usage_of(self, fields: Json) -> object:
         return fields.get("usage")
 
-    def _write_end(self, raw: bytes, event: SseEvent | None) -> bytes:
-        raise NotImplementedError
+    @abstractmethod
+    def _write_end(self, raw: bytes, event: SseEvent | None) -> bytes: ...
 
 
 class MessagesMerger(StreamMerger):

@@ -61,7 +61,7 @@ async def say(chat: Conversation, text: str) -> str:
     return "".join([event.text async for event in chat.send(text)])
 
 
-async def go_on(chat: Conversation) -> str:
+async def resume(chat: Conversation) -> str:
     return "".join([event.text async for event in chat.resume(tools=[LOOK])])
 
 
@@ -78,7 +78,7 @@ def test_question_stopped_before_sending_is_pending_with_its_cost(tmp_path: Path
     with open_at(tmp_path, speaker) as engine:
         conversation = engine.chat("garden")
         assert [call.purpose for call in conversation.ledger()[-1]] == ["plan" if runner == "plus" else "question"]
-        assert asyncio.run(go_on(conversation)).startswith("In May.")
+        assert asyncio.run(resume(conversation)).startswith("In May.")
         purposes = [call.purpose for call in conversation.ledger()[-1]]
         assert purposes == [*2 * ["plan" if runner == "plus" else "question"], "answer"]
         assert "May" in speaker.requests[-1].messages[-1].text

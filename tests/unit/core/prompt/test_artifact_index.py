@@ -1,4 +1,4 @@
-"""The index of the artifacts that a turn has to look at: always the same as one that is built anew."""
+"""The index of the artifacts that a turn has to look at: always the same as a newly built one."""
 
 from datetime import UTC, datetime, timedelta
 from random import Random

@@ -30,7 +30,7 @@ export function toApiError(error: unknown): ApiError {
 const deleted = new Set<string>();
 const underWay = new Map<AbortController, string>();
 
-/** Drops the requests for what is deleted at a path: whoever waits for them goes with it. */
+/** Drops requests below a deleted path. Nothing answers their callers, which disappear with it. */
 export function markDeleted(path: string): void {
   deleted.add(path);
   for (const [controller, other] of underWay) if (isDeleted(other)) controller.abort();
