@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.upstreams import body_for
 
+from lamella.conversation.pasted_documents import expand_references
 from lamella.server.compat import anthropic, openai_chat, openai_responses
-from lamella.server.compat.documents import expand_references
 from lamella.server.compat.model_calls import ModelAbilities, build_model_request
 from lamella.server.compat.requests import (
     build_passthrough_body,

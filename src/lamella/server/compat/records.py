@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
+from lamella.conversation.pasted_documents import LAYOUT_VERSION
 from lamella.ports import Clock, SharedTable
-from lamella.server.compat.documents import LAYOUT_VERSION
 from lamella.server.compat.identity import hash_signature
 
 _SEEN_FOR = timedelta(days=2)

@@ -10,7 +10,12 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from lamella.server.compat.documents import DocumentReference, apply_references, expand_references, plan_references
+from lamella.conversation.pasted_documents import (
+    DocumentReference,
+    apply_references,
+    expand_references,
+    plan_references,
+)
 from lamella.server.compat.identity import has_breakpoints, without_breakpoints
 from lamella.server.compat.json_spans import (
     Replacement,

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from typing import Any, NamedTuple, Protocol
 
+from lamella.conversation.pasted_documents import expand_references
 from lamella.providers import ModelRequest, Role
 from lamella.server.compat import anthropic, openai_chat, openai_responses
-from lamella.server.compat.documents import expand_references
 from lamella.server.compat.model_calls import LATE_INSTRUCTIONS
 from lamella.server.compat.neutral import (
     AnswerEvent,

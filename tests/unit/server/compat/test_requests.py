@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.server.compat.documents import expand_references
+from lamella.conversation.pasted_documents import expand_references
 from lamella.server.compat.refusals import RefusedFieldError
 from lamella.server.compat.requests import (
     Breakpoints,

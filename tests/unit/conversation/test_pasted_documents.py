@@ -7,7 +7,7 @@ from types import FrameType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.server.compat.documents import apply_references, expand_references, find_documents, plan_references
+from lamella.conversation.pasted_documents import apply_references, expand_references, find_documents, plan_references
 
 BODY = "The sluice opens at noon, and closes when the heron leaves. " * 8
 
