@@ -67,15 +67,29 @@ def test_strata_list_pieces_in_sent_order_with_cause_and_three_cache_numbers(ser
 
 
 def test_earlier_messages_are_one_band_or_a_piece_each(server: RunningServer) -> None:
-    server.begin("long", settings={"layout": "in_place"})
+    server.begin("talk", settings={"layout": "in_place"})
     for number in range(6):
-        server.ask("long", f"Question {number}?")
-    folded = read_strata(server, "long")["turns"][-1]["pieces"]
-    whole = read_strata(server, "long", {"messages": True})["turns"][-1]["pieces"]
+        server.ask("talk", f"Question {number}?")
+    folded = read_strata(server, "talk")["turns"][-1]["pieces"]
+    whole = read_strata(server, "talk", {"messages": True})["turns"][-1]["pieces"]
     assert [piece["messages"] for piece in folded if piece["kind"] == "talk"] == [9, 1]
     assert "messages" not in folded[-1]
     assert sum(piece["kind"] in ("user", "reply") for piece in whole) == 11
     assert sum(piece["tokens"] for piece in folded) == sum(piece["tokens"] for piece in whole)
+
+
+def test_cost_of_a_cache_miss_is_the_same_in_strata_ledger_and_explanation(server: RunningServer) -> None:
+    misses = [turn["miss"] for turn in read_strata(server)["turns"]]
+    assert misses[0] is None
+    # The third request had 300 tokens, and the one before it left 250 in the cache; it read 100.
+    assert misses[2] == {"tokens": 150, "cost": None}
+    ledger = server.client.get("/v1/conversations/tides/ledger").json()
+    assert [turn["miss"] for turn in ledger["turns"]] == misses
+    explained = server.client.get("/v1/conversations/tides/why", params={"name": "sluice.md"}).json()["misses"]
+    assert [(one["turn"], one["tokens"], one["why"]) for one in explained] == [
+        (3, 150, "the prefix changed: epoch_folded(sluice.md)")
+    ]
+    assert read_strata(server, query={"layout": "library"})["turns"][2]["miss"] is None
 
 
 def test_range_of_turns_is_returned(server: RunningServer) -> None:
@@ -101,6 +115,7 @@ def test_large_body_is_compressed_and_not_sent_twice(server: RunningServer) -> N
         again = server.client.get(path, headers={"If-None-Match": plain.headers["etag"]})
         assert (again.status_code, again.content) == (304, b"")
         assert again.headers["cache-control"] == "no-store"
+    server.begin("long")
     etag = server.client.get("/v1/conversations/long/strata").headers["etag"]
     server.ask("long", "One more?")
     changed = server.client.get("/v1/conversations/long/strata", headers={"If-None-Match": etag})

@@ -52,7 +52,12 @@ def ledger(
         )
     with open_conversation(store, chat) as conversation_log:
         rows, doubts = (
-            build_ledger_rows(conversation_log.turns(), conversation_log.ledger(), conversation_log.receipts()),
+            build_ledger_rows(
+                conversation_log.turns(),
+                conversation_log.ledger(),
+                conversation_log.receipts(),
+                conversation_log.cache_misses(),
+            ),
             conversation_log.profile_mismatches(),
         )
     if as_json:

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from lamella.cli.console import make_console
-from lamella.cli.output import escape_to_short_line, format_count, print_text
+from lamella.cli.output import escape_to_short_line, format_cache_miss, format_count, print_text
 from lamella.clocks import PHASES
 from lamella.conversation.expired_cache import CacheExpiry, KeepAlivePlan, ProfileMismatch
 from lamella.conversation.shared_prefixes import SharedPrefix
@@ -92,6 +92,8 @@ def _print_row(console: Console, row: TurnLedgerRow, largest: int) -> None:
     for call in row.calls:
         for line in _render_call_lines(call, largest):
             console.print(line)
+    if row.cache_miss is not None:
+        console.print(_labelled_line("miss", format_cache_miss(row.cache_miss.tokens, row.cache_miss.cost)))
     if row.layout_plan is not None:
         console.print(_labelled_line("plan", escape_to_short_line(row.layout_plan.why)))
     for cut in row.cuts:
@@ -234,7 +236,11 @@ def _render_totals(totals: LedgerTotals, *, turns: int) -> Text:
     line.append(f" · output {_format_token_count(totals.output_tokens)}", style="default")
     line.append(f"\n{_format_total_cost(totals)}", style="default")
     seconds = "" if totals.seconds is None else f" · {totals.seconds:.1f} s"
-    return line.append(f"{seconds} · {totals.retries:,} retries", style="default")
+    line.append(f"{seconds} · {totals.retries:,} retries", style="default")
+    if totals.cache_miss is not None:
+        misses = format_cache_miss(totals.cache_miss.tokens, totals.cache_miss.cost)
+        line.append(f"\ncache misses: {misses}", style="default")
+    return line
 
 
 def _format_total_cost(totals: LedgerTotals) -> str:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from decimal import Decimal
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO, TypeVar
@@ -22,6 +23,8 @@ with suppress(ImportError):  # not available on Windows
     import termios
 
 _LFLAG_INDEX = 3
+# Decimal places of small amounts of money.
+_COST_DIGITS = 6
 # Seconds between two checks for Ctrl-C.
 _INTERRUPT_POLL_SECONDS = 0.1
 
@@ -115,6 +118,16 @@ def escape_json(text: str) -> str:
 def format_count(number: int, noun: str) -> str:
     """Format a number with its noun: 1 turn, 2 turns."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def format_cache_miss(tokens: int, cost: Decimal | None) -> str:
+    """Return what a cache miss cost, in tokens and money."""
+    again = f"{format_count(tokens, 'token')} that had been cached {'was' if tokens == 1 else 'were'} processed again"
+    if cost is None:
+        return f"{again}; no price is known"
+    from lamella.schemas.formatting import format_decimal  # only where money is printed
+
+    return f"{again}, for ${format_decimal(round(cost, _COST_DIGITS))} more than from the cache"
 
 
 def format_time(at: str, *, utc: bool = False) -> str:

@@ -9,7 +9,14 @@ from rich.table import Table
 from lamella import CompactionReceipt, Turn, TurnRecord
 from lamella.cli.access import format_command
 from lamella.cli.console import print_table
-from lamella.cli.output import escape_lines, escape_to_short_line, format_count, format_time, print_text
+from lamella.cli.output import (
+    escape_lines,
+    escape_to_short_line,
+    format_cache_miss,
+    format_count,
+    format_time,
+    print_text,
+)
 from lamella.conversation.commands import PendingCommands
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.library import LibraryItem, display_name, droppable_names
@@ -270,6 +277,9 @@ def print_explanation(chat: str, explanation: PromptExplanation, *, store: str |
         where = "carried" if layer is None else layer.value
         suffix = "" if segment.place is None else f" · {segment.place}"
         print_text(f"  {where} · {segment.form.value}{suffix} · {format_count(segment.tokens, 'token')}")
+    for miss in explanation.cache_misses:
+        print_text(f"  Cache miss in turn {miss.turn}: {escape_to_short_line(miss.why)}.")
+        print_text(f"    {format_cache_miss(miss.tokens, miss.cost)}")
     for line in _format_suggested_actions(chat, explanation, store=store):
         print_text(f"  {line}")
 

@@ -36,6 +36,7 @@ from lamella.conversation.expired_cache import (
     KeepAlivePlan,
     ProfileMismatch,
     estimate_expired_cache,
+    measure_cache_misses,
     plan_keep_alive,
     profile_mismatches,
 )
@@ -73,7 +74,7 @@ from lamella.conversation.note_index import Citation, list_citation_hashes, read
 from lamella.conversation.past_turns import BranchHistory
 from lamella.conversation.prompt_builder import PromptBuilder
 from lamella.conversation.provider_pool import ProviderPool, keep_alive
-from lamella.conversation.reasons import PromptExplanation
+from lamella.conversation.reasons import PromptExplanation, find_misses_about
 from lamella.conversation.recall import (
     BranchSearch,
     make_compact_tool,
@@ -133,6 +134,7 @@ from lamella.conversation.validation import (
 )
 from lamella.core.artifacts.model import Artifact, ImageData, ToolDefinition, UnresolvedAttachment
 from lamella.core.compaction.summaries import SummaryRequest, SummaryResult
+from lamella.core.ledger.entry import CacheMiss
 from lamella.core.log.branch import (
     branch_content_hashes,
     parse_message_time,
@@ -1146,11 +1148,13 @@ class Conversation:
 
     def why(self, name: str) -> PromptExplanation:
         """Explain why an artifact or message is in the next prompt or not, and how to include it."""
-        return self._prompt_builder().why(
+        explanation = self._prompt_builder().why(
             check_text(name, "name", may_be_empty=False),
             erased=erased_artifact_ids(self._log.branch_records()),
             message_names=self._log.nodes,
         )
+        misses = find_misses_about(explanation.id, self._log.branch_records(), self.ledger(), self.cache_misses())
+        return replace(explanation, cache_misses=tuple(misses))
 
     def all_passages(self) -> Sequence[Passage]:
         """Return every message and attachment of the active branch in full, whether or not it is in the prompt."""
@@ -1650,6 +1654,11 @@ class Conversation:
         return read_branch_model_calls(
             self._log.branch_records(), tuple(self._log.nodes.values()), self._log.auxiliary_calls
         )
+
+    def cache_misses(self) -> Sequence[CacheMiss | None]:
+        """Return what the cache misses of each turn of the active branch cost; None for a turn without one."""
+        get_pricing = self._prompt_builder().usage_tracker.get_pricing
+        return measure_cache_misses(self._log.branch_records(), self.ledger(), get_pricing)
 
     def profile_mismatches(self) -> Sequence[ProfileMismatch]:
         """Return where reported cache usage contradicts the profile of a model, and values that would fit."""

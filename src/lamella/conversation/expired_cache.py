@@ -2,7 +2,7 @@
 
 ``estimate_expired_cache`` estimates the cost of the next message after the cache expired, and ``plan_keep_alive`` the
 next keep-alive. Nothing is estimated for models whose cache lifetime is unknown. ``profile_mismatches`` compares the
-ledger of a conversation with the cache profiles of its models.
+ledger of a conversation with the cache profiles of its models, and ``measure_cache_misses`` says what misses cost.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ from lamella.core.ledger.cache_profile import (
     check_profile,
     split_by_price_class,
 )
-from lamella.core.ledger.entry import Pricing
+from lamella.core.ledger.entry import CacheMiss, Pricing, measure_cache_miss, sum_cache_misses
 from lamella.core.log.branch import parse_message_time
 from lamella.core.log.call import ANSWER_PURPOSE, MAX_KEEP_ALIVES, ModelCall, PrefixChangeCause
 from lamella.core.log.turn_records import TurnRecord
@@ -217,3 +217,21 @@ def _observe_cache(
         previous_prompt_tokens=earlier.usage.prompt_tokens,
         pause=(now - then).total_seconds() if exact and now and then else None,
     )
+
+
+def measure_cache_misses(
+    records: Sequence[TurnRecord], ledger: Sequence[Sequence[ModelCall]], get_pricing: Callable[[str | None], Pricing]
+) -> list[CacheMiss | None]:
+    """Return what the cache misses of each turn of a branch cost together; None for a turn without one."""
+    misses: list[CacheMiss | None] = []
+    previous: ModelCall | None = None
+    for record, calls in zip(records, ledger, strict=True):
+        at, found = parse_message_time(record.message), []
+        for call in calls:
+            if call.purpose != ANSWER_PURPOSE:
+                continue
+            if previous is not None:
+                found.append(measure_cache_miss(call, previous, pricing=get_pricing(call.model), at=at))
+            previous = call
+        misses.append(sum_cache_misses(found))
+    return misses

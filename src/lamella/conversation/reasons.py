@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from difflib import get_close_matches
 from enum import StrEnum
 
@@ -11,6 +12,8 @@ from lamella.conversation.past_turns import BranchHistory
 from lamella.core.artifacts.kinds import is_turn_only
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy
 from lamella.core.compaction.fitting import PromptSettings
+from lamella.core.ledger.entry import CacheMiss
+from lamella.core.log.call import ANSWER_PURPOSE, ModelCall
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep
 from lamella.core.log.turn import (
     SYSTEM_PART_NAMES,
@@ -20,6 +23,7 @@ from lamella.core.log.turn import (
     Turn,
     round_result_id,
 )
+from lamella.core.log.turn_records import TurnRecord
 from lamella.core.prompt.advance import advance, pending_prompt
 from lamella.core.prompt.folding import SHOWN_TURNS_BY_MODE
 from lamella.core.prompt.layers.model import SYSTEM_POSITION, LayerId, Segment
@@ -55,12 +59,22 @@ class SuggestedAction(Struct, frozen=True, kw_only=True):
     target: str
 
 
+class ExplainedCacheMiss(Struct, frozen=True, kw_only=True):
+    """A turn whose cache missed, the reason in a sentence, and what that cost; ``cost`` is None without a known price."""
+
+    turn: int
+    why: str
+    tokens: int
+    cost: Decimal | None
+
+
 class PromptExplanation(Struct, frozen=True, kw_only=True):
     """The reason why something is in the next prompt, or why it is not.
 
     ``turns`` are the numbers of the turns that attached it. ``segments`` are the blocks that represent it, each with
     its layer; the layer is None for an artifact that an earlier message carries. ``remedies`` are the suggested
-    actions and are empty if its full text is in the prompt.
+    actions and are empty if its full text is in the prompt. ``cache_misses`` are those that it caused, or, for a
+    message, those of its turn.
     """
 
     id: str
@@ -71,6 +85,7 @@ class PromptExplanation(Struct, frozen=True, kw_only=True):
     turns: tuple[int, ...] = ()
     segments: tuple[tuple[LayerId | None, Segment], ...] = ()
     remedies: tuple[SuggestedAction, ...] = ()
+    cache_misses: tuple[ExplainedCacheMiss, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -332,6 +347,26 @@ def _explain_missing(
     if trace.artifact is not None and is_turn_only(trace.artifact):
         return f"A search found it for one question; it is sent only with its own turn, {came}.", [recall]
     return f"It was attached in {came} and left out later.", [attach, recall]
+
+
+def find_misses_about(
+    name: str,
+    records: Sequence[TurnRecord],
+    ledger: Sequence[Sequence[ModelCall]],
+    misses: Sequence[CacheMiss | None],
+) -> Iterator[ExplainedCacheMiss]:
+    """Yield the cache misses that a change of this artifact caused, or those of the turn whose message it is.
+
+    ``ledger`` and ``misses`` have the model calls of each turn, and what their misses cost.
+    """
+    for number, (record, calls, miss) in enumerate(zip(records, ledger, misses, strict=True), start=1):
+        answers = [call for call in calls if call.purpose == ANSWER_PURPOSE]
+        if miss is None or not answers:
+            continue
+        verdict = answers[0].verdict
+        ids = (record.message.id, None if record.reply is None else record.reply.id, verdict.prefix_change.segment)
+        if name in ids:
+            yield ExplainedCacheMiss(turn=number, why=str(verdict), tokens=miss.tokens, cost=miss.cost)
 
 
 def _last_compaction_of(

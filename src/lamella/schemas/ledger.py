@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, convert
 
+from lamella.core.ledger.entry import CacheMiss, sum_cache_misses
 from lamella.core.log.call import (
     ANSWER_PURPOSE,
     CacheOutcome,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 # ``ModelCall`` and ``RequestFingerprint`` are exported for the command line and the server, which do not import the core.
 __all__ = [
+    "CacheMiss",
     "LedgerTotals",
     "ModelCall",
     "RequestFingerprint",
@@ -276,7 +278,8 @@ _SECOND_DIGITS = 3
 class TurnLedgerRow:
     """One turn of the active branch; turns that old versions of Lamella stored have no ``fingerprint``.
 
-    ``cuts`` are the compactions in force that cleared unused tool results for this turn.
+    ``cuts`` are the compactions in force that cleared unused tool results for this turn. ``cache_miss`` is what its
+    cache misses cost.
     """
 
     number: int
@@ -288,6 +291,7 @@ class TurnLedgerRow:
     fingerprint: RequestFingerprint | None = None
     layout_plan: LayoutPlan | None = None
     cuts: tuple[CompactionReceipt, ...] = ()
+    cache_miss: CacheMiss | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +315,7 @@ class LedgerTotals:
     seconds: float | None
     retries: int
     unpriced_calls: int
+    cache_miss: CacheMiss | None = None
 
     @property
     def read_share(self) -> float | None:
@@ -322,12 +327,17 @@ class LedgerTotals:
 
 
 def build_ledger_rows(
-    turns: Sequence[TurnRecord], calls: Sequence[Sequence[ModelCall]], receipts: Sequence[CompactionReceipt] = ()
+    turns: Sequence[TurnRecord],
+    calls: Sequence[Sequence[ModelCall]],
+    receipts: Sequence[CompactionReceipt] = (),
+    cache_misses: Sequence[CacheMiss | None] = (),
 ) -> list[TurnLedgerRow]:
     """Build a row for every turn of a branch, with the model calls made for it.
 
-    ``receipts`` are the compactions in force; a row names those that cleared tool results.
+    ``receipts`` are the compactions in force; a row names those that cleared tool results. ``cache_misses`` are what the
+    misses of each turn cost.
     """
+    misses = dict(enumerate(cache_misses, start=1))
     cuts: dict[str, tuple[CompactionReceipt, ...]] = {}
     for receipt in receipts:
         if receipt.clears_in_place:
@@ -343,6 +353,7 @@ def build_ledger_rows(
             fingerprint=None if record.message.question_event is None else record.message.question_event.imprint,
             layout_plan=None if record.message.question_event is None else record.message.question_event.placement,
             cuts=cuts.get(record.message.parent, ()),
+            cache_miss=misses.get(number),
         )
         for number, (record, made) in enumerate(zip(turns, calls, strict=True), start=1)
     ]
@@ -389,6 +400,7 @@ def total_ledger_rows(rows: Sequence[TurnLedgerRow]) -> LedgerTotals:
         seconds=_sum_known_seconds(calls),
         retries=sum(call.retries for call in calls),
         unpriced_calls=sum(call.billed is None for call in calls),
+        cache_miss=sum_cache_misses(row.cache_miss for row in rows),
     )
 
 
@@ -492,6 +504,18 @@ class ModelCallJson(JsonBody, frozen=True, kw_only=True):
     retries: Annotated[int, Meta(ge=0, description="Failed attempts before.")]
 
 
+class CacheMissJson(JsonBody, frozen=True, kw_only=True):
+    """What a cache miss cost."""
+
+    tokens: Annotated[
+        int,
+        Meta(
+            ge=0, description="Input tokens that the previous request left in the cache, and that were processed again."
+        ),
+    ]
+    cost: Annotated[Money, Meta(description="How much more they cost than if the cache had served them.")]
+
+
 class ResultCutJson(JsonBody, frozen=True, kw_only=True):
     """A cut that cleared unused tool results; undoing the receipt brings them back."""
 
@@ -511,6 +535,7 @@ class LedgerTurnJson(JsonBody, frozen=True, kw_only=True):
     sent: RequestFingerprintJson | None
     placement: LayoutPlanJson | None
     calls: Sequence[ModelCallJson]
+    miss: Annotated[CacheMissJson | None, Meta(description="What its cache misses cost; null without one.")]
     cuts: Annotated[Sequence[ResultCutJson], Meta(description="Unused tool results that were cleared for this turn.")]
 
 
@@ -526,6 +551,7 @@ class LedgerTotalsJson(JsonBody, frozen=True, kw_only=True):
     plain: int | None
     output: int | None
     cache_read_share: Annotated[float | None, Meta(description="Share of the input that the cache served.")]
+    miss: Annotated[CacheMissJson | None, Meta(description="What all cache misses cost; null without one.")]
     billed: Money
     cost: Money
     naive_cost: Money
@@ -626,6 +652,11 @@ def call_to_json(call: ModelCall) -> ModelCallJson:
     )
 
 
+def cache_miss_to_json(miss: CacheMiss | None) -> CacheMissJson | None:
+    """Return what a cache miss cost; None without one."""
+    return None if miss is None else CacheMissJson(tokens=miss.tokens, cost=format_decimal_or_none(miss.cost))
+
+
 def usage_to_json(usage: Usage) -> UsageJson:
     """Return the token counts that a provider reported."""
     return convert(usage, UsageJson, from_attributes=True)
@@ -646,6 +677,7 @@ def _row_to_json(row: TurnLedgerRow) -> LedgerTurnJson:
         sent=None if row.fingerprint is None else fingerprint_to_json(row.fingerprint),
         placement=None if row.layout_plan is None else layout_plan_to_json(row.layout_plan),
         calls=[call_to_json(call) for call in row.calls],
+        miss=cache_miss_to_json(row.cache_miss),
         cuts=[
             ResultCutJson(
                 receipt=cut.id,
@@ -670,6 +702,7 @@ def _totals_to_json(totals: LedgerTotals, *, turns: int) -> LedgerTotalsJson:
         plain=totals.plain_tokens,
         output=totals.output_tokens,
         cache_read_share=None if share is None else round(share, SHARE_DIGITS),
+        miss=cache_miss_to_json(totals.cache_miss),
         billed=format_decimal_or_none(totals.billed),
         cost=format_decimal_or_none(totals.estimated_cost),
         naive_cost=format_decimal_or_none(totals.naive_cost),

@@ -19,7 +19,7 @@ from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.layers.model import LAYER_ORDER, Layer, LayerId, Segment
 from lamella.schemas.body import ConversationJsonBase, Count, Hash, JsonBody, Money, VersionedBody
 from lamella.schemas.compaction import ReceiptJson, TokenCountsJson, receipt_to_json_or_none, token_counts_to_json
-from lamella.schemas.formatting import format_decimal
+from lamella.schemas.formatting import format_decimal, format_decimal_or_none
 
 if TYPE_CHECKING:
     from lamella.conversation.reasons import PromptExplanation
@@ -436,6 +436,20 @@ class SuggestedActionJson(JsonBody, frozen=True, kw_only=True):
     what: str
 
 
+class ExplainedCacheMissJson(JsonBody, frozen=True, kw_only=True):
+    """A cache miss that something caused, and what it cost."""
+
+    turn: Annotated[int, Meta(ge=1, description="Number of the turn, from 1.")]
+    why: str
+    tokens: Annotated[
+        int,
+        Meta(
+            ge=0, description="Input tokens that the previous request left in the cache, and that were processed again."
+        ),
+    ]
+    cost: Annotated[Money, Meta(description="How much more they cost than if the cache had served them.")]
+
+
 class PromptExplanationJson(ConversationJsonBase, frozen=True, kw_only=True):
     """The reason why an artifact is in the next prompt or not, and how to include it."""
 
@@ -447,6 +461,10 @@ class PromptExplanationJson(ConversationJsonBase, frozen=True, kw_only=True):
     turns: Annotated[Sequence[int], Meta(description="The turns that brought it.")]
     segments: Sequence[PlacedArtifactJson]
     brings_in: Annotated[Sequence[SuggestedActionJson], Meta(description="Ways to include its full text.")]
+    misses: Annotated[
+        Sequence[ExplainedCacheMissJson],
+        Meta(description="Cache misses that it caused; of a message, those of its turn."),
+    ]
 
 
 def explanation_to_json(conversation_key: str, explanation: "PromptExplanation") -> PromptExplanationJson:
@@ -461,6 +479,10 @@ def explanation_to_json(conversation_key: str, explanation: "PromptExplanation")
         turns=explanation.turns,
         segments=[_placed_segment_to_json(layer, segment) for layer, segment in explanation.segments],
         brings_in=[SuggestedActionJson(do=str(one.kind), what=one.target) for one in explanation.remedies],
+        misses=[
+            ExplainedCacheMissJson(turn=one.turn, why=one.why, tokens=one.tokens, cost=format_decimal_or_none(one.cost))
+            for one in explanation.cache_misses
+        ],
     )
 
 

@@ -10,7 +10,14 @@ from lamella.core.log.call import ModelCall
 from lamella.core.prompt.pieces import PromptPiece, PromptPieceLister
 from lamella.schemas.body import ConversationJsonBase, Count, JsonBody, Moment, Money
 from lamella.schemas.formatting import format_decimal_or_none
-from lamella.schemas.ledger import VerdictJson, answering_calls, verdict_to_json
+from lamella.schemas.ledger import (
+    CacheMiss,
+    CacheMissJson,
+    VerdictJson,
+    answering_calls,
+    cache_miss_to_json,
+    verdict_to_json,
+)
 from lamella.schemas.prompts import CostJson, PrefixJson, cost_to_json, prefix_to_json
 
 if TYPE_CHECKING:
@@ -65,6 +72,7 @@ class TurnStrataJson(JsonBody, frozen=True, kw_only=True):
     verdict: Annotated[
         VerdictJson | None, Meta(description="What the cache did with the first call, and why; null before an answer.")
     ]
+    miss: Annotated[CacheMissJson | None, Meta(description="What its cache misses cost; null without one.")]
     cost: Annotated[CostJson | None, Meta(description="Expected, for the input; null without a known price.")]
     output: Annotated[int | None, Meta(description="Tokens of the answer, as reported; null if unknown.")]
     billed: Annotated[Money, Meta(description="Cost of the reported tokens, answer included.")]
@@ -85,13 +93,14 @@ def iter_turn_strata(
     calls: Mapping[int, Sequence[ModelCall]],
     times: Mapping[int, str],
     compactions: Mapping[int, str] = MappingProxyType({}),
+    misses: Mapping[int, CacheMiss | None] = MappingProxyType({}),
     *,
     groups_history: bool,
 ) -> Iterator[TurnStrataJson]:
     """Yield the requests of turns by pieces.
 
-    ``calls`` has the model calls of each turn, ``times`` when it was asked, and ``compactions`` the one that somebody made
-    before it, by its number.
+    ``calls`` has the model calls of each turn, ``times`` when it was asked, ``compactions`` the one that somebody made
+    before it, and ``misses`` what its cache misses cost, by its number.
     """
     pieces = PromptPieceLister(folds_talk=groups_history)
     for turn in turns:
@@ -114,6 +123,7 @@ def iter_turn_strata(
                 reported=made[0].usage.read if made else None,
             ),
             verdict=verdict_to_json(made[0].verdict) if made else None,
+            miss=cache_miss_to_json(misses.get(turn.number)),
             cost=cost_to_json(turn.cost),
             output=sum(outputs) if outputs else None,
             billed=format_decimal_or_none(sum(amounts[1:], amounts[0])) if amounts else None,

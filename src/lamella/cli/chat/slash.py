@@ -114,7 +114,9 @@ def _print_ledger(session: ChatSession, _rest: str) -> None:
     conversation = session.conversation
     print_ledger(
         conversation.name,
-        build_ledger_rows(conversation.turns(), conversation.ledger(), conversation.receipts()),
+        build_ledger_rows(
+            conversation.turns(), conversation.ledger(), conversation.receipts(), conversation.cache_misses()
+        ),
     )
 
 

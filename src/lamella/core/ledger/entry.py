@@ -2,10 +2,11 @@
 
 ``record_turn`` records a turn before it is sent, and ``record_call`` an answered call. ``cache_verdict`` says whether
 the cache served what it contained, and who caused a miss: Lamella if its bytes changed, otherwise the provider.
+``measure_cache_miss`` says what a miss cost in tokens and money.
 ``estimate_compaction_cost`` compares what a compaction costs now with what it saves in each later turn.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from operator import attrgetter
@@ -110,6 +111,80 @@ def reported_cache_usage(usage: Usage) -> CacheUsage | None:
         return None
     write = (usage.write or 0) + (usage.write_long or 0)
     return CacheUsage(read=usage.read or 0, write=write, uncached=usage.plain, long_lifetime=usage.write_long or 0)
+
+
+# What a miss cost.
+
+# Nothing was lost in these: the request is the first, was served as expected, or was never cached.
+_OUTCOMES_WITHOUT_LOSS = frozenset({CacheOutcome.FIRST, CacheOutcome.HIT, CacheOutcome.TOO_SHORT, CacheOutcome.UNKNOWN})
+
+
+class CacheMiss(Struct, frozen=True, kw_only=True, gc=False):
+    """What a cache miss cost.
+
+    Attributes:
+        tokens: Input tokens that the previous request left in the cache, and that were processed again all the same.
+        cost: How much more they cost than if the cache had served them; None if prices are unknown.
+    """
+
+    tokens: int
+    cost: Decimal | None
+
+
+def measure_cache_miss(
+    call: ModelCall, previous: ModelCall, *, pricing: "Pricing", at: datetime | None
+) -> CacheMiss | None:
+    """Return what the cache miss of a call cost, or None if nothing was lost.
+
+    ``previous`` is the call before it. Usage that the provider does not report is taken from the prediction. A request
+    that is shorter than the one before can lose no more than its own length.
+    """
+    verdict = call.verdict
+    is_expected = verdict.outcome is CacheOutcome.EXPECTED_MISS and verdict.prefix_change.segment is None
+    usage = _known_cache_usage(call)
+    if verdict.outcome in _OUTCOMES_WITHOUT_LOSS or is_expected or usage is None:
+        return None
+    shared = min(_tokens_left_in_cache(previous, pricing.profile), usage.total)
+    lost = split_by_price_class(shared, usage.total, pricing.profile).read - usage.read
+    if lost <= pricing.profile.granularity:
+        return None
+    # A request begins with what is read, then comes what is written, for the longer lifetime first, and last plain input.
+    written = min(lost, usage.write)
+    plain = lost - written
+    served = replace(
+        usage,
+        read=usage.read + plain + written,
+        uncached=usage.uncached - plain,
+        write=usage.write - written,
+        long_lifetime=max(0, usage.long_lifetime - written),
+    )
+    return CacheMiss(tokens=lost, cost=_price_difference(usage, served, pricing=pricing, at=at))
+
+
+def _tokens_left_in_cache(call: ModelCall, profile: CacheProfile) -> int:
+    """Return how many input tokens of a call were in the cache after it."""
+    usage = _known_cache_usage(call)
+    if usage is None:
+        return 0
+    # A cache without a price for writes keeps the whole request, and its provider reports no writes.
+    return usage.read + usage.write if profile.bills_writes else usage.total
+
+
+def _known_cache_usage(call: ModelCall) -> CacheUsage | None:
+    """Return the reported usage of a call, or the predicted one if the provider does not say what was cached."""
+    return call.predicted if call.usage.read is None else reported_cache_usage(call.usage)
+
+
+def sum_cache_misses(misses: Iterable[CacheMiss | None]) -> CacheMiss | None:
+    """Return what several misses cost together; None if there is none. The cost is None if one of them has no price."""
+    found = [miss for miss in misses if miss is not None]
+    costs = [miss.cost for miss in found if miss.cost is not None]
+    if not found:
+        return None
+    return CacheMiss(
+        tokens=sum([miss.tokens for miss in found]),
+        cost=sum(costs, Decimal(0)) if len(costs) == len(found) else None,
+    )
 
 
 # Entries of turns and calls.

@@ -14,7 +14,7 @@ from lamella import Turn
 from lamella.attach import Attachment
 from lamella.conversation.conversation import Conversation
 from lamella.errors import LamellaError, NotFoundError
-from lamella.schemas.ledger import LedgerJson, build_ledger_rows, ledger_to_json
+from lamella.schemas.ledger import CacheMiss, LedgerJson, build_ledger_rows, ledger_to_json
 from lamella.schemas.prompts import (
     BudgetJson,
     PromptExplanationJson,
@@ -144,7 +144,9 @@ def read_ledger(*, conversation: str, state: StateDep, caller: ReadCaller) -> Le
     """Return each turn with its model calls: predicted and reported usage, who caused a cache miss, cost and time."""
     chat = state.open_conversation(caller, conversation)
     return ledger_to_json(
-        chat.id, build_ledger_rows(chat.turns(), chat.ledger(), chat.receipts()), chat.profile_mismatches()
+        chat.id,
+        build_ledger_rows(chat.turns(), chat.ledger(), chat.receipts(), chat.cache_misses()),
+        chat.profile_mismatches(),
     )
 
 
@@ -193,9 +195,11 @@ def read_strata(
     begin = max(1, end - _MAX_STRATA_TURNS + 1) if first is None else first
     end = min(end, begin + _MAX_STRATA_TURNS - 1)
     compactions: dict[int, str] = {}
+    misses: dict[int, CacheMiss | None] = {}
     if layout is None and model is None:
         turns, calls = chat.sent_turns(begin, end), dict(enumerate(chat.ledger(), start=1))
         compactions = _list_compactions(chat)
+        misses = dict(enumerate(chat.cache_misses(), start=1))
     else:
         turns, calls = islice(_replay(chat, state, layout, model), begin - 1, max(begin - 1, end)), {}
     strata = iter_turn_strata(
@@ -203,6 +207,7 @@ def read_strata(
         calls,
         {number: record.message.at for number, record in enumerate(records, start=1)},
         compactions,
+        misses,
         groups_history=not messages,
     )
     body = StrataJson(conversation=chat.id, head=chat.head, count=len(records), turns=list(strata))

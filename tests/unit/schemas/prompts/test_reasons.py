@@ -25,6 +25,7 @@ def test_reason_has_every_field_that_is_documented() -> None:
         "turns": [1],
         "segments": [{"layer": "L2_PREVIOUS", "form": "full", "place": "system", "tokens": tokens}],
         "brings_in": [],
+        "misses": [],
     }
     page = doc("reference/json-output.md")
     assert list(body) == names(page, under="PromptExplanationJson")

@@ -139,6 +139,14 @@ export interface CacheExpiredEventJson {
   cold: ExpiredCacheJson;
 }
 
+/** What a cache miss cost. */
+export interface CacheMissJson {
+  /** Input tokens that the previous request left in the cache, and that were processed again. */
+  tokens: number;
+  /** How much more they cost than if the cache had served them. */
+  cost: string | null;
+}
+
 /** The expected cost of a call, and its cost with a perfect cache. */
 export interface CallCostJson {
   currency: "USD";
@@ -539,6 +547,17 @@ export interface ExpiredCacheJson {
   keep: KeepAliveJson | null;
 }
 
+/** A cache miss that something caused, and what it cost. */
+export interface ExplainedCacheMissJson {
+  /** Number of the turn, from 1. */
+  turn: number;
+  why: string;
+  /** Input tokens that the previous request left in the cache, and that were processed again. */
+  tokens: number;
+  /** How much more they cost than if the cache had served them. */
+  cost: string | null;
+}
+
 /** One fact, on one line. */
 export interface FactBody {
   text: string;
@@ -744,6 +763,8 @@ export interface LedgerTotalsJson {
   output: number | null;
   /** Share of the input that the cache served. */
   cache_read_share: number | null;
+  /** What all cache misses cost; null without one. */
+  miss: CacheMissJson | null;
   /** US dollars in plain digits. */
   billed: string | null;
   /** US dollars in plain digits. */
@@ -769,6 +790,8 @@ export interface LedgerTurnJson {
   sent: RequestFingerprintJson | null;
   placement: LayoutPlanJson | null;
   calls: Array<ModelCallJson>;
+  /** What its cache misses cost; null without one. */
+  miss: CacheMissJson | null;
   /** Unused tool results that were cleared for this turn. */
   cuts: Array<ResultCutJson>;
 }
@@ -1148,6 +1171,8 @@ export interface PromptExplanationJson {
   segments: Array<PlacedArtifactJson>;
   /** Ways to include its full text. */
   brings_in: Array<SuggestedActionJson>;
+  /** Cache misses that it caused; of a message, those of its turn. */
+  misses: Array<ExplainedCacheMissJson>;
 }
 
 /** A message as it is sent: a text, or parts if it has images. */
@@ -1887,6 +1912,8 @@ export interface TurnStrataJson {
   cache: CacheComparisonJson;
   /** What the cache did with the first call, and why; null before an answer. */
   verdict: VerdictJson | null;
+  /** What its cache misses cost; null without one. */
+  miss: CacheMissJson | null;
   /** Expected, for the input; null without a known price. */
   cost: CostJson | null;
   /** Tokens of the answer, as reported; null if unknown. */
