@@ -1,6 +1,7 @@
 """The chat: questions, streamed answers, stopping, editing, drafts, and two tabs."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from tests.browser.conftest import StartServer, Tabs
 from tests.server.running import PausingProvider, RunningServer, running
 from tests.waiting import wait_until
 
-from lamella.core.messages import Delta, ModelRequest, TextDelta
+from lamella.core.messages import Delta, ModelRequest, Role, TextDelta, ToolCall
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 ANSWER = """Sow **beans** in May.
@@ -446,3 +447,84 @@ def test_embedded_model_answers_in_the_prepared_conversation(tabs: Tabs) -> None
         # What its cache served is reported by the model's own engine.
         expect(page.locator(".beside")).not_to_contain_text("not reported")
         tabs.close(page)
+
+
+WRITTEN = "# Beds\n\nBed 7 has leeks.\n"
+
+
+class WritingProvider(ScriptedProvider):
+    """Wants to write a note for every question, and then says what became of it."""
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        last = request.messages[-1]
+        arguments = json.dumps({"path": "beds.md", "content": WRITTEN})
+        wants = ScriptedReply(calls=(ToolCall(id=f"w{len(request.messages)}", name="write_note", arguments=arguments),))
+        self._replies.append(wants if last.role is Role.USER else ScriptedReply(text=f"It says: {last.text}"))
+        async for delta in super().stream(request):
+            yield delta
+
+
+@pytest.fixture
+def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A note that a model may change if the user says yes."""
+    monkeypatch.setenv("LAMELLA_NOTE_BACKUPS", str(tmp_path / "backups"))
+    (tmp_path / "vault").mkdir()
+    path = tmp_path / "vault" / "beds.md"
+    path.write_text("# Beds\n\nBed 7 has beans.\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_note_is_written_after_a_yes_that_a_reload_did_not_lose(
+    start: StartServer, tabs: Tabs, note: Path, *, phone: bool
+) -> None:
+    server = start(WritingProvider(), vault=note.parent)
+    page = tabs.open(f"{server.url}/#/c/{server.begin('writing', settings={'runner': 'agent'})}", phone=phone)
+    ask(page, "Put leeks into bed 7.")
+    asked = page.get_by_role("region", name="The model wants to change beds.md")
+    expect(asked.get_by_role("button", name="Yes, write it")).to_be_visible()
+    page.reload()
+    expect(asked.locator(".hl-del")).to_have_text("-Bed 7 has beans.")
+    expect(asked.locator(".hl-add")).to_have_text("+Bed 7 has leeks.")
+    expect(page).to_have_title(re.compile(r"^\(yes or no\?\)"))
+    tabs.check_width(page)
+    page.get_by_role("link", name="Rules").click()
+    page.get_by_role("link", name="(the model waits for your yes or no)").click()
+    asked.get_by_role("button", name="Yes, write it").click()
+    expect(page.locator(".answer")).to_contain_text("It says: beds.md was changed.")
+    expect(asked).to_contain_text("You said yes.")
+    assert note.read_text(encoding="utf-8") == WRITTEN
+
+
+def test_refused_note_is_not_written_and_every_tab_shows_the_answer(start: StartServer, tabs: Tabs, note: Path) -> None:
+    before = note.read_text(encoding="utf-8")
+    server = start(WritingProvider(), vault=note.parent)
+    address = f"{server.url}/#/c/{server.begin('refusing', settings={'runner': 'agent'})}"
+    page = tabs.open(address)
+    ask(page, "Put leeks into bed 7.")
+    expect(page.get_by_role("button", name="Yes, write it")).to_be_visible()
+    second = tabs.open_beside(page.context, address)
+    expect(second.get_by_role("button", name="Yes, write it")).to_be_visible()
+    second.keyboard.press("Alt+x")
+    for one in (page, second):
+        expect(one.get_by_text("You said no: nothing was written.")).to_be_visible()
+        expect(one.locator(".answer")).to_contain_text("the user said no")
+    assert note.read_text(encoding="utf-8") == before
+    # Keys say yes as well.
+    ask(page, "Then again.")
+    expect(page.get_by_role("button", name="Yes, write it")).to_be_visible()
+    page.keyboard.press("Alt+y")
+    expect(page.locator(".answer").last).to_contain_text("It says: beds.md was changed.")
+    assert note.read_text(encoding="utf-8") == WRITTEN
+
+
+def test_turn_that_was_stopped_before_an_answer_writes_nothing(start: StartServer, tabs: Tabs, note: Path) -> None:
+    before = note.read_text(encoding="utf-8")
+    server = start(WritingProvider(), vault=note.parent)
+    page = tabs.open(f"{server.url}/#/c/{server.begin('halting', settings={'runner': 'agent'})}")
+    ask(page, "Put leeks into bed 7.")
+    expect(page.get_by_role("button", name="Yes, write it")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("The turn ended before you answered: nothing was written.")).to_be_visible()
+    expect(page.get_by_role("button", name="Yes, write it")).to_have_count(0)
+    assert note.read_text(encoding="utf-8") == before

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx2
-from tests.server.running import RunningServer, running
+from tests.server.running import RunningServer, read_events, running
 
 from lamella import ToolCall
 from lamella.errors import AuthenticationError
@@ -25,6 +25,7 @@ BED = {"path": "beds.js", "content": "export function water(bed) {\n  bed.wet = 
 PICTURE = Path("examples/vault/images/floor-plan.png")
 TOOL = {"name": "tide", "description": "When the tide is high.", "parameters": {"type": "object", "properties": {}}}
 WANTS = ScriptedReply(text="Let me look.", calls=(ToolCall(id="call_1", name="tide", arguments="{}"),))
+WRITES = ToolCall(id="call_2", name="write_note", arguments=json.dumps({"path": "beds.md", "content": "Beans.\n"}))
 LONG = "It is said in the plan, at some length, and goes on so for a while. " * 12
 ASKED = [{"role": "user", "content": "When to sow?"}]
 FIELDS = {"problem": "Desks are booked twice.", "goals": ["No desk is booked twice."]}
@@ -67,6 +68,17 @@ class Recording:
         self.kept.setdefault(address, kept)
         return kept["answer"]
 
+    def refuse_to_write(self, address: str, call: ToolCall) -> None:
+        """The answer to a model that wants to write a note."""
+        key = self._client.post("/v1/conversations", json={"name": "writing"}).json()["conversation"]
+        body = {"text": "Write it down.", "runner": "agent", "permissions": True}
+        with self._client.stream("POST", f"/v1/conversations/{key}/messages", json=body) as answer:
+            for event in read_events(answer.iter_lines()):
+                if event.name == "permission" and event.data["allowed"] is None:
+                    assert event.data["path"] in call.arguments
+                    self.call(address, {"allowed": False}, conversation="writing", permission=event.data["id"])
+        self._client.delete(f"/v1/conversations/{key}")
+
     def listen(self, address: str) -> None:
         """The first event of a stream that has no end."""
         method, path = address.split(" ")
@@ -86,6 +98,8 @@ def record() -> dict[str, Body]:
     """The examples: every address, asked as people would."""
     refused = AuthenticationError("The key is refused.", hint="Give another.")
     lines: list[ScriptedReply | str] = [
+        ScriptedReply(calls=(WRITES,)),
+        "Not then.",
         *["In March."] * 3,
         "**When to sow beans**",
         WANTS,
@@ -97,6 +111,7 @@ def record() -> dict[str, Body]:
     ]
     with running("memory:", ScriptedProvider(*lines), vault=Path("examples/vault")) as server:
         recording = Recording(server)
+        recording.refuse_to_write(f"POST {CHAT}/permissions/{{permission}}", WRITES)
         for part in (_ask, _attach, _look, _compact, _work, _administer, _use_compat, _end):
             part(recording.call)
         recording.listen("GET /v1/events")

@@ -2,7 +2,8 @@
 
 ``RunRegistry`` allows one run per conversation, here and in other processes, and ``Run`` has the events of one turn.
 ``replay_turn_events`` replays a recorded answer for followers that missed a part or came later. A ``StreamPosition``
-is written so that another process can read it. ``StopRequests`` reach whichever process is answering.
+is written so that another process can read it. ``RunSignals`` reach whichever process is answering: a stop, or the
+user's answer to a tool that asks whether it may write.
 """
 
 import asyncio
@@ -17,15 +18,16 @@ from typing import NamedTuple, Protocol
 
 from lamella.conversation.threads import Workers
 from lamella.conversation.turn import BuiltTurn
-from lamella.conversation.turn_runner import EventName, TurnEvent
+from lamella.conversation.turn_runner import EventName, PermissionRequest, TurnEvent
 from lamella.core.log.branch import read_rounds
 from lamella.core.log.call import IncompleteReplyReason
 from lamella.core.log.events.call import to_model_call
 from lamella.core.log.turn import ReplyEvent
 from lamella.core.log.turn_records import TurnRecord
 from lamella.core.messages import ToolRound
-from lamella.errors import InvalidOperationError, RunInProgressError, ServerUnavailableError
-from lamella.ports import Clock, SharedTable
+from lamella.core.values import replace
+from lamella.errors import InvalidOperationError, NotFoundError, RunInProgressError, ServerUnavailableError
+from lamella.ports import AllowWrite, Clock, FileChange, SharedTable
 
 _EVENT_ID = re.compile(r"([0-9a-f]{1,64})\.([0-9a-f]{1,32})\.([0-9]{1,9})\.([0-9]{1,6})\.([0-9]{1,9})")
 
@@ -120,6 +122,10 @@ def _with_numbers(events: Sequence[PositionedEvent]) -> list[PositionedEvent]:
 # One run.
 
 _RUN_NAME_BYTES = 4
+_PERMISSION_ID_BYTES = 8
+# How long a run without followers waits for an answer of the user. No model runs meanwhile, so it may be longer than
+# the grace period: a page that was closed over lunch finds the question where it was.
+PERMISSION_GRACE_SECONDS = 3_600.0
 
 
 async def with_start_event(turn: BuiltTurn, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
@@ -137,14 +143,22 @@ class Run:
     """The events of a turn as they arrive; without followers it continues for ``grace_seconds`` at most.
 
     ``message_id`` is the id of the question once it is recorded. Text that arrived before a stop is kept. A run with
-    ``is_brief`` calls no model: it only reserves the conversation.
+    ``is_brief`` calls no model: it only reserves the conversation. With ``asks_user`` its followers can answer when a
+    tool asks whether it may write.
     """
 
     def __init__(
-        self, conversation_key: str, *, started_at: datetime, grace_seconds: float, is_brief: bool = False
+        self,
+        conversation_key: str,
+        *,
+        started_at: datetime,
+        grace_seconds: float,
+        is_brief: bool = False,
+        asks_user: bool = False,
     ) -> None:
         self.conversation_key = conversation_key
         self.is_brief = is_brief
+        self.asks_user = asks_user
         self.started_at = started_at
         self.name = token_hex(_RUN_NAME_BYTES)
         self.message_id: str | None = None
@@ -162,6 +176,7 @@ class Run:
         self._follower_count = 0
         self._grace_timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
+        self._open_permissions: dict[str, asyncio.Future[bool]] = {}
 
     def start(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         """Start to consume the events of a turn."""
@@ -223,6 +238,34 @@ class Run:
             self._follower_count -= 1
             self._start_grace_timer()
 
+    @property
+    def open_permissions(self) -> Sequence[str]:
+        """Return the ids of the permission requests that wait for an answer."""
+        return list(self._open_permissions)
+
+    async def ask_permission(self, change: FileChange) -> bool:
+        """Ask the followers whether a change may be written, and return the answer; waits until one answers."""
+        request = PermissionRequest(id=token_hex(_PERMISSION_ID_BYTES), change=change)
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._open_permissions[request.id] = answer
+        self._restart_grace_timer()
+        self._update_status(TurnEvent(kind=EventName.PERMISSION, permission=request))
+        try:
+            allowed = await answer
+        finally:
+            del self._open_permissions[request.id]
+            self._restart_grace_timer()
+        self._update_status(TurnEvent(kind=EventName.PERMISSION, permission=replace(request, allowed=allowed)))
+        return allowed
+
+    def answer_permission(self, permission_id: str, *, allowed: bool) -> bool:
+        """Give the user's answer to a permission request; return whether that request was waiting for it."""
+        answer = self._open_permissions.get(permission_id)
+        if answer is None or answer.done():
+            return False
+        answer.set_result(allowed)
+        return True
+
     async def stop(self, reason: IncompleteReplyReason = IncompleteReplyReason.STOPPED) -> None:
         """Stop the model and wait until the text so far is recorded."""
         if self._task is not None and not self.is_over:
@@ -280,9 +323,14 @@ class Run:
         """Without followers, stop the run after the grace period unless a follower comes."""
         if self._follower_count or self.is_over or self._grace_timer is not None or self._task is None:
             return
+        grace = max(self._grace_seconds, PERMISSION_GRACE_SECONDS) if self._open_permissions else self._grace_seconds
         self._grace_timer = asyncio.get_running_loop().call_later(
-            self._grace_seconds, self._cancel, self._task, IncompleteReplyReason.INTERRUPTED
+            grace, self._cancel, self._task, IncompleteReplyReason.INTERRUPTED
         )
+
+    def _restart_grace_timer(self) -> None:
+        self._stop_timer()
+        self._start_grace_timer()
 
     def _stop_timer(self) -> None:
         if self._grace_timer is not None:
@@ -290,14 +338,15 @@ class Run:
             self._grace_timer = None
 
 
-# Stop requests.
+# Signals to a run in another process.
 
-# Older stop requests are ignored: their run is over.
-_STOP_REQUEST_RETENTION = timedelta(seconds=30)
+# Older signals are ignored: their run is over.
+_SIGNAL_RETENTION = timedelta(seconds=30)
+_ALLOWED, _DENIED = "allowed", "denied"
 
 
-class StopRequests:
-    """Stop requests in the shared table of a store, each with the time of the request."""
+class RunSignals:
+    """Requests to stop and answers of users, in the shared table of a store, for the process that runs the turn."""
 
     def __init__(self, shared_table: SharedTable, *, clock: Clock) -> None:
         self._shared_table = shared_table
@@ -305,11 +354,7 @@ class StopRequests:
 
     def request_stop(self, conversation_key: str) -> None:
         """Ask the process that is answering in a conversation to stop."""
-        at = self._clock.now()
-        name = _stop_key(conversation_key)
-        self._shared_table.set(
-            name, at.isoformat(), at=at, expires_at=at + _STOP_REQUEST_RETENTION, conversation_key=conversation_key
-        )
+        self._set(conversation_key, _stop_key(conversation_key), self._clock.now().isoformat())
 
     def find_stop_requests(self, conversations: Sequence[str]) -> Mapping[str, datetime]:
         """Return those of these conversations that have a stop request, with its time."""
@@ -317,13 +362,31 @@ class StopRequests:
         found = self._shared_table.get_many(*names, at=self._clock.now())
         return {names[name]: datetime.fromisoformat(at) for name, at in found.items()}
 
-    def remove(self, conversation_key: str) -> None:
+    def remove_stop_request(self, conversation_key: str) -> None:
         """Remove the stop request, after it took effect or timed out."""
         self._shared_table.remove(_stop_key(conversation_key))
+
+    def answer_permission(self, conversation_key: str, permission_id: str, *, allowed: bool) -> None:
+        """Give the user's answer to the process that waits for it."""
+        self._set(conversation_key, _permission_key(permission_id), _ALLOWED if allowed else _DENIED)
+
+    def find_permission_answers(self, permission_ids: Sequence[str]) -> Mapping[str, bool]:
+        """Return those of these permission requests that were answered, with the answer."""
+        names = {_permission_key(one): one for one in permission_ids}
+        found = self._shared_table.get_many(*names, at=self._clock.now())
+        return {names[name]: answer == _ALLOWED for name, answer in found.items()}
+
+    def _set(self, conversation_key: str, name: str, value: str) -> None:
+        at = self._clock.now()
+        self._shared_table.set(name, value, at=at, expires_at=at + _SIGNAL_RETENTION, conversation_key=conversation_key)
 
 
 def _stop_key(conversation_key: str) -> str:
     return f"stop:{conversation_key}"
+
+
+def _permission_key(permission_id: str) -> str:
+    return f"permission:{permission_id}"
 
 
 # The registry of runs.
@@ -334,8 +397,8 @@ _MAX_FINISHED_RUNS = 200
 _MAX_QUEUED = 8
 # Seconds between two checks whether another process has finished.
 _POLL_SECONDS = 0.1
-# Seconds between two checks for stop requests of other processes, and how often a stop request checks for its effect.
-_STOP_POLL_SECONDS, _MAX_STOP_POLLS = 0.5, 100
+# Seconds between two checks for signals of other processes, and how often a stop request checks for its effect.
+_SIGNAL_POLL_SECONDS, _MAX_STOP_POLLS = 0.5, 100
 # How often a conversation reserved by another process is tried before the request is rejected.
 _MAX_RESERVE_TRIES = 4
 # Builds the turn to send; called when no other run uses the conversation.
@@ -375,8 +438,8 @@ class RunRegistry:
         shared_table: SharedTable | None = None,
     ) -> None:
         self._reservations = reservations
-        self._stop_requests = (
-            StopRequests(shared_table, clock=clock) if shared_table is not None and reservations.needs_thread else None
+        self._signals = (
+            RunSignals(shared_table, clock=clock) if shared_table is not None and reservations.needs_thread else None
         )
         self._watch_task: asyncio.Task[None] | None = None
         self._clock = clock
@@ -406,12 +469,20 @@ class RunRegistry:
         under = (run for run in self._current_runs.values() if run.name == name)
         return next(under, None) or self._finished_runs.get(name)
 
-    async def start(self, conversation_key: str, make_events: MakeEvents, *, queue: bool = False) -> Run:
+    def find_permission_function(self, conversation_key: str) -> AllowWrite | None:
+        """Return the function that asks the user of the current run about a change, or None if nobody can be asked."""
+        run = self._current_runs.get(conversation_key)
+        return run.ask_permission if run is not None and run.asks_user else None
+
+    async def start(
+        self, conversation_key: str, make_events: MakeEvents, *, queue: bool = False, asks_user: bool = False
+    ) -> Run:
         """Start a run and wait until its question is recorded.
 
-        If the conversation already has a run, the new one waits with ``queue`` and is rejected without it.
+        If the conversation already has a run, the new one waits with ``queue`` and is rejected without it. With
+        ``asks_user``, tools that ask before they write wait for ``answer_permission``; otherwise they write nothing.
         """
-        run = await self._claim_run(conversation_key, queue=queue)
+        run = await self._claim_run(conversation_key, queue=queue, asks_user=asks_user)
         try:
             await self._reserve(conversation_key, queue=queue)
         except BaseException:
@@ -426,8 +497,8 @@ class RunRegistry:
         end = asyncio.get_running_loop().create_task(self._finish_run(run))
         self._finish_tasks.add(end)
         end.add_done_callback(self._finish_tasks.discard)
-        if self._stop_requests is not None and (self._watch_task is None or self._watch_task.done()):
-            self._watch_task = asyncio.get_running_loop().create_task(self._watch_stop_requests(self._stop_requests))
+        if self._signals is not None and (self._watch_task is None or self._watch_task.done()):
+            self._watch_task = asyncio.get_running_loop().create_task(self._watch_signals(self._signals))
         await run.wait_until_started()
         return run
 
@@ -437,15 +508,32 @@ class RunRegistry:
         if run is not None and not run.is_brief:
             await run.stop()
             return True
-        if self._stop_requests is None or not await self.is_answered_elsewhere(conversation_key):
+        if self._signals is None or not await self.is_answered_elsewhere(conversation_key):
             return False
-        await self._workers.run(partial(self._stop_requests.request_stop, conversation_key))
+        await self._workers.run(partial(self._signals.request_stop, conversation_key))
         for _ in range(_MAX_STOP_POLLS):
             await asyncio.sleep(_POLL_SECONDS)
             if not await self.is_answered_elsewhere(conversation_key):
                 break
-        await self._workers.run(partial(self._stop_requests.remove, conversation_key))
+        await self._workers.run(partial(self._signals.remove_stop_request, conversation_key))
         return True
+
+    async def answer_permission(self, conversation_key: str, permission_id: str, *, allowed: bool) -> None:
+        """Give the user's answer to a permission request of the current run, in whichever process that is.
+
+        Raises ``NotFoundError`` if no such request waits.
+        """
+        run = self._current_runs.get(conversation_key)
+        if run is not None and run.answer_permission(permission_id, allowed=allowed):
+            return
+        if run is None and self._signals is not None and await self.is_answered_elsewhere(conversation_key):
+            answer = partial(self._signals.answer_permission, conversation_key, permission_id, allowed=allowed)
+            await self._workers.run(answer)
+            return
+        raise NotFoundError(
+            f"No permission request {permission_id[:80]!r} waits for an answer.",
+            hint="It was answered before, or its turn has ended. Read the conversation again.",
+        )
 
     @asynccontextmanager
     async def exclusive(self, conversation_key: str) -> AsyncGenerator[None, None]:
@@ -489,16 +577,23 @@ class RunRegistry:
         if self._finish_tasks:
             await asyncio.wait(set(self._finish_tasks))
 
-    async def _watch_stop_requests(self, stop_requests: StopRequests) -> None:
-        """Stop runs that another process asked to stop, as long as this process has runs."""
+    async def _watch_signals(self, signals: RunSignals) -> None:
+        """Pass on what other processes asked of runs, as long as this process has runs."""
         while under := {key: run for key, run in self._current_runs.items() if not run.is_brief}:
-            await asyncio.sleep(_STOP_POLL_SECONDS)
-            for key, at in (await self._workers.run(partial(stop_requests.find_stop_requests, list(under)))).items():
+            await asyncio.sleep(_SIGNAL_POLL_SECONDS)
+            for key, at in (await self._workers.run(partial(signals.find_stop_requests, list(under)))).items():
                 # A run that started after the stop request is a different turn.
                 if under[key].started_at <= at:
                     await under[key].stop()
+            waiting = {request: run for run in under.values() for request in run.open_permissions}
+            if waiting:
+                answers = await self._workers.run(partial(signals.find_permission_answers, list(waiting)))
+                for request, allowed in answers.items():
+                    waiting[request].answer_permission(request, allowed=allowed)
 
-    async def _claim_run(self, conversation_key: str, *, queue: bool, is_brief: bool = False) -> Run:
+    async def _claim_run(
+        self, conversation_key: str, *, queue: bool, is_brief: bool = False, asks_user: bool = False
+    ) -> Run:
         # Brief runs, and runs that have sent their last event, end in a moment. Waiting for them avoids a rejection.
         while (
             not self._is_stopping
@@ -524,7 +619,11 @@ class RunRegistry:
         if conversation_key in self._current_runs:
             raise self._run_in_progress_error(conversation_key)
         run = self._current_runs[conversation_key] = Run(
-            conversation_key, started_at=self._clock.now(), grace_seconds=self._grace_seconds, is_brief=is_brief
+            conversation_key,
+            started_at=self._clock.now(),
+            grace_seconds=self._grace_seconds,
+            is_brief=is_brief,
+            asks_user=asks_user,
         )
         return run
 

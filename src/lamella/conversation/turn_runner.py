@@ -54,7 +54,7 @@ from lamella.errors import (
     RequestRejectedError,
     RetryableProviderError,
 )
-from lamella.ports import Clock, ModelProvider
+from lamella.ports import Clock, FileChange, ModelProvider
 
 if TYPE_CHECKING:
     from lamella.conversation.conversation import Conversation
@@ -278,7 +278,16 @@ class EventName(StrEnum):
     RETRY = "retry"
     COMPACTION = "compaction"
     NOTE = "note"
+    PERMISSION = "permission"
     DONE = "done"
+
+
+class PermissionRequest(Struct, frozen=True, kw_only=True):
+    """A change that a tool wants to write. ``allowed`` is None until the user has answered."""
+
+    id: str
+    change: FileChange
+    allowed: bool | None = None
 
 
 class TurnEvent(Struct, frozen=True, kw_only=True, gc=False):
@@ -301,6 +310,7 @@ class TurnEvent(Struct, frozen=True, kw_only=True, gc=False):
     receipt: CompactionReceipt | None = None
     wait: float | None = None
     expired_cache: CacheExpiry | None = None
+    permission: PermissionRequest | None = None
 
 
 # Sending.

@@ -190,6 +190,24 @@ class CacheExpiredEventJson(JsonBody, frozen=True, kw_only=True):
     cold: ExpiredCacheJson
 
 
+class PermissionEventJson(JsonBody, frozen=True, kw_only=True):
+    """A change that a model wants to write, and the user's answer once there is one."""
+
+    id: Annotated[str, Meta(description="Answer it with `POST …/permissions/{id}`.")]
+    path: Annotated[str, Meta(description="The note, relative to the vault; of the memory, the path of its file.")]
+    diff: Annotated[str, Meta(description="The whole change as a unified diff.")]
+    created: Annotated[bool, Meta(description="Whether the file is new.")]
+    memory: Annotated[bool, Meta(description="Whether it is a fact for the memory, and not a note.")]
+    allowed: Annotated[bool | None, Meta(description="The answer; null while it waits for one.")]
+
+
+class PermissionAnswerJson(ConversationJsonBase, frozen=True, kw_only=True):
+    """An answer to a permission request, which was passed on to the turn that waits."""
+
+    permission: str
+    allowed: bool
+
+
 class DoneEventJson(JsonBody, frozen=True, kw_only=True):
     """The answer is stored."""
 
@@ -227,6 +245,7 @@ EVENTS: Mapping[str, type[Struct]] = {
     "retry": RetryEventJson,
     "compaction": CompactionEventJson,
     "note": NoteEventJson,
+    "permission": PermissionEventJson,
     "done": DoneEventJson,
     "error": ErrorJson,
 }
@@ -251,6 +270,16 @@ def event_to_json(event: "TurnEvent") -> JsonBody:
             return RetryEventJson(said=event.message, wait=event.wait)
         case "compaction":
             return CompactionEventJson(said=event.message, receipt=receipt_to_json_or_none(event.receipt))
+        case "permission" if event.permission is not None:
+            change = event.permission.change
+            return PermissionEventJson(
+                id=event.permission.id,
+                path=change.path,
+                diff=change.diff,
+                created=change.before is None,
+                memory=change.is_memory,
+                allowed=event.permission.allowed,
+            )
     return NoteEventJson(said=event.message)
 
 

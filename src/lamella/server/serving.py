@@ -82,6 +82,7 @@ def open_server_state(
         max_runs=rules.runs,
         shared_table=suite.backend.store.shared_table,
     )
+    suite.find_permission_function = runs.find_permission_function
     return ServerState(
         engine_pool=suite,
         settings=rules,

@@ -274,10 +274,11 @@ class ServerTurn:
         # The turn as it was first sent, and after each tool round.
         self._sent_turns: list[BuiltTurn] = []
 
-    async def start(self, conversation: str, send: SendTurn, *, queue: bool = False) -> Run:
+    async def start(self, conversation: str, send: SendTurn, *, queue: bool = False, asks_user: bool = False) -> Run:
         """Start a run; its question is stored when this returns.
 
-        With ``queue`` it waits for a turn that is running. Otherwise that raises ``RunInProgressError``.
+        With ``queue`` it waits for a turn that is running. Otherwise that raises ``RunInProgressError``. With
+        ``asks_user``, a model that wants to write waits until the user has answered.
         """
         state, workers = self.state, self.state.engine_pool.pool.workers
         key = await workers.run(lambda: state.get_conversation_key(self.caller, conversation))
@@ -286,12 +287,12 @@ class ServerTurn:
             self.chat = await state.get_engine(self.caller).conversation(key)
             return self.observe_events(await send(self.chat), self.chat.id)
 
-        run = await self._start_with_retries(key, make, queue=queue)
+        run = await self._start_with_retries(key, make, queue=queue, asks_user=asks_user)
         # Read late: the head moves when the answer is stored.
         run.get_head = lambda: "" if self.chat is None else self.chat.head
         return run
 
-    async def _start_with_retries(self, key: str, make_events: MakeEvents, *, queue: bool) -> Run:
+    async def _start_with_retries(self, key: str, make_events: MakeEvents, *, queue: bool, asks_user: bool) -> Run:
         """Start a run, and retry while another process has the conversation reserved without an open question.
 
         Such a process is about to release the conversation.
@@ -300,7 +301,7 @@ class ServerTurn:
         while True:
             tries += 1
             try:
-                return await state.runs.start(key, make_events, queue=queue)
+                return await state.runs.start(key, make_events, queue=queue, asks_user=asks_user)
             except RunInProgressError as error:
                 if error.question is not None:
                     raise

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from lamella.vault_writer import NoteWriter
 
     OpenMemory = Callable[[], UserMemory]
+    # Returns the function that asks the user of a conversation about a change, or None if nobody can be asked.
+    FindPermissionFunction = Callable[[Conversation], AllowWrite | None]
 
 _BACKUPS_FOLDER = "backups"
 _CODE_BACKUPS_SUFFIX = "-code"
@@ -47,6 +49,7 @@ def open_runner_context(
     *,
     vault: Path | None = None,
     allow: "AllowWrite | None" = None,
+    find_allow: "FindPermissionFunction | None" = None,
     open_memory: "OpenMemory | None" = None,
     on_fact_saved: "Callable[[Fact], object]" = _ignore_fact,
 ) -> RunnerContext:
@@ -54,13 +57,21 @@ def open_runner_context(
 
     - ``allow``: is asked before a model writes a note, or a fact into the memory that ``open_memory`` opens. Without it
       nothing is written, unless the user's own settings allow that.
+    - ``find_allow``: returns that function for each conversation, where users of many conversations can be asked.
     - ``on_fact_saved``: is called with each fact that was saved.
 
     Raises ``UntrustedError`` for a search engine that only a project file names.
     """
     _check_not_set_by_project(services)
     find_web_search_url(services)
-    maker = ToolFactory(services, vault=vault, allow=allow, open_memory=open_memory, on_fact_saved=on_fact_saved)
+    maker = ToolFactory(
+        services,
+        vault=vault,
+        allow=allow,
+        find_allow=find_allow,
+        open_memory=open_memory,
+        on_fact_saved=on_fact_saved,
+    )
     return RunnerContext(
         make_tools=maker.make_tools,
         note_index=maker.note_index,
@@ -136,11 +147,13 @@ class ToolFactory:
         vault: Path | None,
         allow: "AllowWrite | None",
         open_memory: "OpenMemory | None",
+        find_allow: "FindPermissionFunction | None" = None,
         on_fact_saved: "Callable[[Fact], object]" = _ignore_fact,
     ) -> None:
         self._services = services
         self._vault_path = vault
         self._allow = allow
+        self._find_allow = find_allow
         self._open_memory = open_memory
         self._on_fact_saved = on_fact_saved
 
@@ -196,11 +209,14 @@ class ToolFactory:
         asks = rule is WritePermission.ASK
         return ConfirmedMemoryWriter(
             open_memory=self._open_memory,
-            allow=self._allow,
+            allow=self._get_allow(chat),
             asks_user=asks,
             on_saved=self._on_fact_saved,
             consent_lock=consent_lock,
         )
+
+    def _get_allow(self, chat: "Conversation | None") -> "AllowWrite | None":
+        return self._allow if self._find_allow is None or chat is None else self._find_allow(chat)
 
     @cached_property
     def note_index(self) -> "NoteIndex | None":
@@ -226,7 +242,7 @@ class ToolFactory:
 
         return ConfirmedNoteWriter(
             writer=self._note_writer,
-            allow=self._allow,
+            allow=self._get_allow(chat),
             asks_user=rule is WritePermission.ASK,
             consent_lock=consent_lock,
         )

@@ -5,7 +5,7 @@ conversation of the others. ``server_settings`` returns the settings of the HTTP
 every request needs a token.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
@@ -17,7 +17,7 @@ from lamella.conversation.engine import Engine
 from lamella.conversation.provider_pool import ProviderPool, RestrictedProviderPool
 from lamella.core.values import replace
 from lamella.errors import NotAvailableError, SettingError
-from lamella.ports import ConversationListItem, ModelProvider, Store
+from lamella.ports import AllowWrite, ConversationListItem, ModelProvider, Store
 from lamella.providers.open_provider import DEMO_MODEL
 from lamella.runners.registry import RUNNERS
 from lamella.settings.loading import user_folder_path
@@ -65,6 +65,8 @@ class EnginePool:
         self.reservations = reservations
         self.backend = backend
         self._pool, self._restricted_pool = pools
+        # Returns the function that asks the user of a conversation before a note is written. Set once runs exist.
+        self.find_permission_function: Callable[[str], AllowWrite | None] = lambda _conversation_key: None
         self._engines: dict[tuple[str, bool], Engine] = {}
         self._lock = Lock()
 
@@ -139,7 +141,10 @@ class EnginePool:
             open_store=open_store if trusted and not owner else _open_in_memory_store,
             default_settings=partial(default_settings_for, services=services),
             runner_context=open_runner_context(
-                services, vault=self.vault, open_memory=make_memory_opener(services, part)
+                services,
+                vault=self.vault,
+                find_allow=lambda chat: self.find_permission_function(chat.id),
+                open_memory=make_memory_opener(services, part),
             ),
             open_memory=partial(open_memory, services=services),
         )

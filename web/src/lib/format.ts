@@ -64,6 +64,15 @@ export function showTitle(title: string): string {
   return unlinked.replace(/(^|[\s(["'*,;:|])@(?:"([^"]+)"|(?=[^\s@]))/g, (_, before: string, quoted?: string) => before + (quoted ?? ""));
 }
 
+// Control characters, and those that change the direction of text or take no space, the tags of Unicode among them.
+// A joiner of emoji or of letters is one of them: it says nothing by itself.
+const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\u{e0000}-\u{e007f}]/gu;
+
+/** A text in which nothing can hide: what has no shape of its own is written as its number. */
+export function showInvisible(text: string): string {
+  return text.replace(INVISIBLE, (one) => `\u27e8U+${(one.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}\u27e9`);
+}
+
 export function plural(count: number, one: string, many = `${one}s`): string {
   return `${whole.format(count)} ${count === 1 ? one : many}`;
 }

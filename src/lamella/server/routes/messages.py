@@ -14,7 +14,7 @@ from lamella.conversation.conversation import Conversation
 from lamella.conversation.runs import Run, StreamPosition, parse_event_id, with_start_event
 from lamella.conversation.turn_runner import TurnEvent
 from lamella.errors import InvalidOperationError, InvalidReplyError
-from lamella.schemas.answers import FinishedTurnJson, done_event_to_json, event_to_json
+from lamella.schemas.answers import FinishedTurnJson, PermissionAnswerJson, done_event_to_json, event_to_json
 from lamella.schemas.conversations import StoppedConversationJson, SwitchedConversationJson
 from lamella.schemas.ledger import KeepAliveResultJson, expired_cache_to_json_or_none
 from lamella.server.openapi import EVENT_STREAM_DOCS, ResponseDocs, describe_response, make_router
@@ -53,6 +53,13 @@ class _AnswerBody(BaseModel):
 
     stream: bool = True
     queue: Annotated[bool, Field(description="Wait for the turn that is under way, in place of 409.")] = False
+    permissions: Annotated[
+        bool,
+        Field(
+            description="Ask before a model writes a note or a fact, with the event `permission`, and wait for "
+            "`POST …/permissions/{id}`. Without it, what needs a yes is not written."
+        ),
+    ] = False
     max_tokens: _MaxTokens = None
 
 
@@ -99,6 +106,14 @@ class ResumeBody(_AnswerBody):
     """Options for resuming an unfinished turn."""
 
 
+class PermissionAnswerBody(BaseModel):
+    """The user's answer to a model that wants to write."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    allowed: bool
+
+
 class ToolOutputBody(BaseModel):
     """The result of a tool call."""
 
@@ -120,7 +135,7 @@ async def _start_and_respond(
 ) -> Response:
     """Start a turn, and respond with a stream or one body, as the request says."""
     asking = ServerTurn(state, caller)
-    run = await asking.start(conversation, send, queue=body.queue)
+    run = await asking.start(conversation, send, queue=body.queue, asks_user=body.permissions)
     return await build_response(asking, run, request, stream=body.stream)
 
 
@@ -238,6 +253,21 @@ async def stop(*, conversation: str, state: StateDep, caller: ChatCaller) -> Sto
     stopped = await state.runs.stop(key)
     chat = await state.get_engine(caller).conversation(key)
     return StoppedConversationJson(conversation=chat.id, name=chat.name, stopped=stopped, head=chat.head)
+
+
+@router.post("/permissions/{permission}", summary="Let a model write, or not")
+async def answer_permission(
+    *,
+    conversation: str,
+    permission: Annotated[str, Path(min_length=1, max_length=100)],
+    body: PermissionAnswerBody,
+    state: StateDep,
+    caller: ChatCaller,
+) -> PermissionAnswerJson:
+    """Answer the event `permission` of the turn that is under way, with yes or no. The model then continues."""
+    key = await state.engine_pool.pool.workers.run(lambda: state.get_conversation_key(caller, conversation))
+    await state.runs.answer_permission(key, permission, allowed=body.allowed)
+    return PermissionAnswerJson(conversation=key, permission=permission, allowed=body.allowed)
 
 
 @router.post("/keep-alive", summary="Keep the provider's cache")

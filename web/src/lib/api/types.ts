@@ -475,6 +475,8 @@ export interface EditBody {
   stream?: boolean;
   /** Wait for the turn that is under way, in place of 409. */
   queue?: boolean;
+  /** Ask before a model writes a note or a fact, with the event `permission`, and wait for `POST …/permissions/{id}`. Without it, what needs a yes is not written. */
+  permissions?: boolean;
   max_tokens?: number | null;
   text: string;
 }
@@ -1038,6 +1040,37 @@ export interface PendingCommandsJson {
   ended_rules: Array<string>;
 }
 
+/** The user's answer to a model that wants to write. */
+export interface PermissionAnswerBody {
+  allowed: boolean;
+}
+
+/** An answer to a permission request, which was passed on to the turn that waits. */
+export interface PermissionAnswerJson {
+  /** Version of the format. */
+  lamella: 1;
+  /** Key of the conversation, which never changes. */
+  conversation: string;
+  permission: string;
+  allowed: boolean;
+}
+
+/** A change that a model wants to write, and the user's answer once there is one. */
+export interface PermissionEventJson {
+  /** Answer it with `POST …/permissions/{id}`. */
+  id: string;
+  /** The note, relative to the vault; of the memory, the path of its file. */
+  path: string;
+  /** The whole change as a unified diff. */
+  diff: string;
+  /** Whether the file is new. */
+  created: boolean;
+  /** Whether it is a fact for the memory, and not a note. */
+  memory: boolean;
+  /** The answer; null while it waits for one. */
+  allowed: boolean | null;
+}
+
 /** A part of a request, in the order in which it was sent. */
 export interface PieceJson {
   /** Tokens of the request before it. */
@@ -1281,6 +1314,8 @@ export interface RegenerateBody {
   stream?: boolean;
   /** Wait for the turn that is under way, in place of 409. */
   queue?: boolean;
+  /** Ask before a model writes a note or a fact, with the event `permission`, and wait for `POST …/permissions/{id}`. Without it, what needs a yes is not written. */
+  permissions?: boolean;
   max_tokens?: number | null;
   model?: string | null;
 }
@@ -1400,6 +1435,8 @@ export interface ResultsBody {
   stream?: boolean;
   /** Wait for the turn that is under way, in place of 409. */
   queue?: boolean;
+  /** Ask before a model writes a note or a fact, with the event `permission`, and wait for `POST …/permissions/{id}`. Without it, what needs a yes is not written. */
+  permissions?: boolean;
   max_tokens?: number | null;
   outputs: Array<ToolOutputBody>;
 }
@@ -1409,6 +1446,8 @@ export interface ResumeBody {
   stream?: boolean;
   /** Wait for the turn that is under way, in place of 409. */
   queue?: boolean;
+  /** Ask before a model writes a note or a fact, with the event `permission`, and wait for `POST …/permissions/{id}`. Without it, what needs a yes is not written. */
+  permissions?: boolean;
   max_tokens?: number | null;
 }
 
@@ -1881,6 +1920,8 @@ export interface TurnRequestBody {
   stream?: boolean;
   /** Wait for the turn that is under way, in place of 409. */
   queue?: boolean;
+  /** Ask before a model writes a note or a fact, with the event `permission`, and wait for `POST …/permissions/{id}`. Without it, what needs a yes is not written. */
+  permissions?: boolean;
   max_tokens?: number | null;
   text: string;
   attach?: Array<AttachmentBody | string>;
@@ -2032,6 +2073,7 @@ export interface StreamEvents {
   retry: RetryEventJson;
   compaction: CompactionEventJson;
   note: NoteEventJson;
+  permission: PermissionEventJson;
   done: DoneEventJson;
   error: ErrorJson;
 }

@@ -6,6 +6,8 @@ import type {
   CitedSourceJson,
   CompactionMarkerJson,
   ConversationJson,
+  PermissionAnswerJson,
+  PermissionEventJson,
   StoppedConversationJson,
   SwitchedConversationJson,
   ToolCallJson,
@@ -44,6 +46,8 @@ export interface TurnView {
   status: TurnStatus;
   notices: string[];
   pendingCalls: ToolCallJson[];
+  /** What the model asked whether it may write. */
+  permissions: PermissionEventJson[];
   estimate: TurnEstimateJson | null;
   usage: UsageJson | null;
   error: ApiError | null;
@@ -73,6 +77,7 @@ function fromStored(turn: TurnWithRoundsJson): TurnView {
     status: turn.reply ? "done" : "open",
     notices: [],
     pendingCalls: [],
+    permissions: [],
     estimate: null,
     usage: null,
     error: null,
@@ -98,6 +103,7 @@ class LiveTurn implements TurnView {
   status = $state<TurnStatus>("waiting");
   notices = $state<string[]>([]);
   pendingCalls = $state.raw<ToolCallJson[]>([]);
+  permissions = $state.raw<PermissionEventJson[]>([]);
   estimate = $state.raw<TurnEstimateJson | null>(null);
   usage = $state.raw<UsageJson | null>(null);
   error = $state.raw<ApiError | null>(null);
@@ -117,6 +123,7 @@ class LiveTurn implements TurnView {
     this.text = this.thoughts = this.answer = this.reasoning = "";
     this.rounds = [];
     this.notices = [];
+    this.permissions = [];
   }
 
   apply(event: StreamEvent): void {
@@ -147,6 +154,9 @@ class LiveTurn implements TurnView {
         break;
       case "compaction":
         this.notices.push(event.data.said || "The conversation was compacted before this turn.");
+        break;
+      case "permission":
+        this.permissions = [...this.permissions.filter((one) => one.id !== event.data.id), event.data];
         break;
       case "cold":
         this.notices.push("The cache had expired, so all of the prompt was read again.");
@@ -219,6 +229,8 @@ export class ChatStore {
     const kept = this.keepBefore === null ? this.stored : this.stored.slice(0, this.keepBefore);
     return [...kept.filter((one) => one.id !== live.id), live as TurnView];
   });
+  /** The requests of the model that wait for a yes or a no. */
+  asks = $derived(this.live && ["waiting", "streaming"].includes(this.live.status) ? this.live.permissions.filter((one) => one.allowed === null) : []);
   busy = $derived(this.live !== null && (this.live.status === "waiting" || this.live.status === "streaming"));
 
   constructor(readonly key: string) {}
@@ -301,6 +313,15 @@ export class ChatStore {
     }
   }
 
+  /** Lets the model write what it asked for, or not. */
+  async answerPermission(id: string, allowed: boolean): Promise<void> {
+    try {
+      await sendJson<PermissionAnswerJson>("POST", conversationPath(this.key, `/permissions/${id}`), { allowed });
+    } catch (error) {
+      this.error = toApiError(error);
+    }
+  }
+
   async switchTo(head: string): Promise<void> {
     await this.change(() => sendJson<SwitchedConversationJson>("POST", conversationPath(this.key, "/switch"), { head }));
   }
@@ -344,12 +365,12 @@ export class ChatStore {
     return streamEvents("GET", conversationPath(this.key, `/messages/${live.id}/events${after ? `?after=${encodeURIComponent(after)}` : ""}`));
   }
 
-  private async run(live: LiveTurn, method: "POST" | "PUT", path: string, body: unknown, replacesFrom: number | null = null): Promise<void> {
+  private async run(live: LiveTurn, method: "POST" | "PUT", path: string, body: object, replacesFrom: number | null = null): Promise<void> {
     if (this.busy) return;
     this.error = null;
     this.live = live;
     this.keepBefore = replacesFrom;
-    await this.listen(live, () => streamEvents(method, conversationPath(this.key, path), body));
+    await this.listen(live, () => streamEvents(method, conversationPath(this.key, path), { ...body, permissions: true }));
     if (live.status === "failed" && !live.id) {
       // Nothing was stored: the text goes back to where it was typed.
       this.error = live.error;
@@ -406,6 +427,7 @@ export class ChatStore {
           estimate: live.estimate,
           usage: live.usage,
           pendingCalls: live.pendingCalls,
+          permissions: live.permissions,
           error: live.error,
           status: live.status === "failed" ? "failed" : turn.status,
         };
