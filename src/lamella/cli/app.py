@@ -59,6 +59,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "paper": ("lamella.cli.workflow", "paper_app", _WORKFLOW_GROUP),
     "trust": ("lamella.cli.trust", "trust_app", _ACCESS_GROUP),
     "tokens": ("lamella.cli.tokens", "tokens_app", _ACCESS_GROUP),
+    "acp": ("lamella.cli.acp", "acp", _ACCESS_GROUP),
     "mcp": ("lamella.cli.mcp", "mcp_app", _ACCESS_GROUP),
     "store": ("lamella.cli.store", "store_app", _SETUP_GROUP),
     "runners": ("lamella.cli.runners", "runners", _SETUP_GROUP),

@@ -1,7 +1,9 @@
 """Find the conversation that a user means, and unused names for imported conversations."""
 
 from collections.abc import Iterator, Sequence
+from datetime import date
 from itertools import chain, count
+from secrets import token_hex
 
 from lamella.errors import InvalidOperationError
 from lamella.hints import quote_for_shell
@@ -34,6 +36,14 @@ def find_conversation_by_name(
         # Lists show a long title with an ellipsis at its end.
         begun = [listed for listed in alive if listed.title.casefold().startswith(wanted.rstrip("… "))]
     return _get_only(begun, f"begin with {name_or_key!r}") if begun else None
+
+
+def make_unused_name(store: Store, *, today: date) -> str:
+    """Return an unused name that is easy to type; names of erased conversations count as used."""
+    used_names = {listed.name for listed in store.list_conversations()}
+    while (name := f"{today:%Y-%m-%d}-{token_hex(2)}") in used_names:
+        pass
+    return name
 
 
 def find_tombstone(store: Store, name_or_key: str) -> ConversationListItem | None:

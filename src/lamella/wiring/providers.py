@@ -323,6 +323,17 @@ def list_key_variables() -> dict[str, bool]:
     return {name: bool(os.environ.get(name)) for name in KEY_VARIABLES}
 
 
+def list_missing_keys(model: str, *, services: ServiceContainer | None = None) -> list[str]:
+    """Return the environment variables of which one must have a key for a model; empty if nothing is missing."""
+    from lamella.providers.open_provider import get_entry_for_model
+
+    services = services or read_services()
+    entry = get_entry_for_model(model, services.models)
+    if not entry.needs_key or any(os.environ.get(name) for name in entry.key_variables):
+        return []
+    return list(entry.key_variables)
+
+
 # Summaries: which model writes them, and how much input one may have.
 
 _DEMO_MODEL_NOTE = "a small demo model that is often wrong"

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -27,7 +26,7 @@ from lamella.cli.prompt_tables import format_cut_answer, format_resume_hint, for
 from lamella.conversation.backend import Backend, ConversationSettings
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
-from lamella.conversation.names import find_conversation_by_name
+from lamella.conversation.names import find_conversation_by_name, make_unused_name
 from lamella.conversation.provider_pool import ProviderPool
 from lamella.conversation.runner_context import DEFAULT_RUNNER, RunnerContext, RunRequest, get_runner, start_run
 from lamella.conversation.turn import TurnRequest
@@ -390,7 +389,11 @@ def _choose_chat_name(backend: Backend, options: ChatOptions) -> str:
             "The conversation name is blank.", hint="Give a name, or leave it out to start a new conversation."
         )
     if not options.opens_last:
-        return _resolve_name(backend, options.chat) if options.chat else _make_unused_name(backend)
+        return (
+            _resolve_name(backend, options.chat)
+            if options.chat
+            else make_unused_name(backend.store, today=datetime.now(UTC).date())
+        )
     if options.chat is not None:
         raise UsageError("Use either --last or a conversation name, not both.", hint="Leave one of them out.")
     alive = ConversationRepository(backend.store, backend.clock).list_conversations()
@@ -405,14 +408,6 @@ def _resolve_name(backend: Backend, name_or_title: str) -> str:
     """Return the name of an existing conversation by its name, key or title; otherwise ``name_or_title`` for a new one."""
     found = find_conversation_by_name(backend.store, name_or_title, match_prefix=False)
     return name_or_title if found is None else found.name
-
-
-def _make_unused_name(backend: Backend) -> str:
-    """Return an unused name that is easy to type; names of erased conversations count as used."""
-    used_names = {listed.name for listed in backend.store.list_conversations()}
-    while (name := f"{datetime.now(UTC):%Y-%m-%d}-{token_hex(2)}") in used_names:
-        pass
-    return name
 
 
 def _open_pool(
