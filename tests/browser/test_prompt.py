@@ -66,7 +66,12 @@ def test_turn_shows_its_parts_and_three_separate_numbers(
     expect(numbers).to_contain_text(f"{strata[-1]['cache']['same']:,}")
     expect(numbers).to_contain_text("not reported")
     parts = page.get_by_role("list", name="Parts of the prompt, from its end to its start")
-    expect(parts.get_by_role("listitem")).to_have_count(sum(1 for one in strata[-1]["pieces"] if one["tokens"]))
+    pieces = [one for one in strata[-1]["pieces"] if one["tokens"]]
+    rest = sum(one["tokens"] for one in pieces if one["kind"] == "overhead")
+    expect(parts.get_by_role("listitem")).to_have_count(sum(1 for one in pieces if one["kind"] != "overhead"))
+    expect(page.get_by_text(f"and {rest} tokens of format around the messages")).to_be_visible()
+    page.get_by_role("button", name="Show every part").click()
+    expect(parts.get_by_role("button", name="format around messages").first).to_be_visible()
     tabs.check_width(page)
 
 
@@ -77,6 +82,40 @@ def test_break_is_named_where_the_prefix_changed(server: RunningServer, garden: 
     expect(page.locator(".columns .break")).to_have_count(len(broken))
     page.get_by_role("button", name="Table", exact=True).click()
     expect(page.get_by_role("row").filter(has_text="plan.md was edited")).to_have_count(1)
+
+
+def test_break_says_what_the_miss_cost_in_tokens_and_money(start: StartServer, tabs: Tabs) -> None:
+    spec = {"kind": "note", "path": "long.md", "text": "Sow the beans in May, in rows. " * 600}
+    provider = ScriptedProvider()
+    server = start(provider, model="anthropic:claude-opus-5-5")
+    key = server.begin("missed")
+    for number, attach in enumerate(([spec], [], [])):
+        if number == 2:
+            server.client.post(f"/v1/conversations/{key}/rules", json={"text": "Answer in one sentence."})
+        asked = {"text": f"Question {number}?", "attach": attach}
+        planned = server.client.post(f"/v1/conversations/{key}/preview", json=asked).json()
+        read, write = planned["cache"]["read"], planned["cache"]["write"]
+        usage = Usage(plain=planned["tokens"]["total"] - read - write, read=read, write=write, output=1)
+        provider._replies.append(ScriptedReply(text="In May.", usage=usage))
+        server.ask(key, asked["text"], attach=attach)
+    miss = server.client.get(f"/v1/conversations/{key}/strata").json()["turns"][-1]["miss"]
+    assert miss["tokens"] > 1_000
+    page = open_prompt(tabs, server, key)
+    said = page.locator(".one .cause")
+    expect(said).to_contain_text("A rule changed.")
+    expect(said).to_contain_text(f"{miss['tokens']:,} tokens that were in the cache had to be read again, for $0.")
+    expect(page.locator(".columns text.cause").last).to_have_text(re.compile(r"^\+\$0\.\d+$"))
+    page.get_by_role("button", name="Table", exact=True).click()
+    expect(page.get_by_role("row").filter(has_text="had to be read again")).to_have_count(1)
+
+
+def test_note_has_one_colour_wherever_it_stands(server: RunningServer, garden: str, tabs: Tabs) -> None:
+    page = open_prompt(tabs, server, garden)
+    expect(page.get_by_role("list", name="Legend").get_by_text("Notes, files and pages")).to_have_count(1)
+    colours = page.locator(".columns path.notes:not(.pale):not([fill])").evaluate_all(
+        "paths => [...new Set(paths.map((path) => getComputedStyle(path).fill))]"
+    )
+    assert len(colours) == 1
 
 
 def test_arrow_keys_move_between_turns(server: RunningServer, garden: str, tabs: Tabs) -> None:
@@ -111,7 +150,7 @@ def test_part_shows_its_exact_text_and_the_reason(server: RunningServer, garden:
 def test_talk_is_one_band_until_it_is_unfolded(server: RunningServer, garden: str, tabs: Tabs) -> None:
     page = open_prompt(tabs, server, garden)
     expect(page.get_by_role("button", name="6 earlier messages")).to_be_visible()
-    page.get_by_role("button", name="Show every message").click()
+    page.get_by_role("button", name="Show every part").click()
     expect(page.get_by_role("button", name="earlier question").first).to_be_visible()
     page.get_by_role("button", name="earlier question").first.click()
     expect(page.get_by_role("region", name="Part: earlier question").locator("pre")).to_contain_text("?")
@@ -194,8 +233,8 @@ def test_picture_shows_what_another_layout_and_price_would_have_been(
     expect(page.locator(".numbers")).to_contain_text("no price")
     query = {"layout": "in_place", "model": "anthropic:claude-opus-5-5"}
     supposed = server.client.get(f"/v1/conversations/{garden}/strata", params=query).json()["turns"]
-    page.get_by_label("As it would have been in the layout").select_option("in_place")
-    page.get_by_label("with the prices of").select_option("anthropic:claude-opus-5-5")
+    page.get_by_label("As it would have been with").select_option("in_place")
+    page.get_by_label("at the prices of").select_option("anthropic:claude-opus-5-5")
     expect(page.get_by_text("Not sent.")).to_be_visible()
     expect(page.locator(".supposed")).to_contain_text(f"{sum(one['total'] for one in supposed):,} tokens in all")
     expect(page.locator(".numbers")).to_contain_text(f"{supposed[-1]['total']:,}")

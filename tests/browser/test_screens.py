@@ -201,7 +201,7 @@ def test_compaction_is_planned_committed_and_undone(start: StartServer, tabs: Ta
     page.unroute("**/preview")
     plan = page.get_by_role("region", name="The plan")
     expect(plan.get_by_text("Certificate: what the model can still get at")).to_be_visible()
-    expect(plan.get_by_role("row", name="Earlier talk")).to_be_visible()
+    expect(plan.get_by_role("row", name="Earlier questions and answers")).to_be_visible()
     tabs.check_width(page)
     plan.get_by_role("button", name="Compact").click()
     expect(page.get_by_role("button", name="Undo")).to_be_visible()

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import type { PieceJson, TurnStrataJson } from "../src/lib/api/types";
-import { causeWords, drawPicture, findPieceText, spreadLabels } from "../src/lib/strata";
+import { causeWords, drawPicture, groupOf, missWords, findPieceText, spreadLabels } from "../src/lib/strata";
 
 function piece(start: number, tokens: number, same: boolean, layer: PieceJson["layer"] = "L1_SYSTEM"): PieceJson {
   return { start, tokens, layer, id: "base", kind: "system", form: "full", place: "system", same };
@@ -19,6 +19,7 @@ function turn(number: number, pieces: PieceJson[], cause = "none", common = 0): 
     prefix: { cause, segment: "a.md", common_tokens: common },
     cache: { same: common, predicted: 0, reported: null },
     verdict: null,
+    miss: null,
     cost: null,
     output: null,
     billed: null,
@@ -32,7 +33,7 @@ it("draws the start of a prompt at the bottom, in the height of its tokens", () 
   expect(width).toBe(20);
   expect(paths).toEqual([
     { group: "system", same: true, d: "M0 150.00h16v50.00h-16z" },
-    { group: "turn", same: false, d: "M0 0.00h16v150.00h-16z" },
+    { group: "notes", same: false, d: "M0 0.00h16v150.00h-16z" },
   ]);
 });
 
@@ -44,6 +45,17 @@ it("draws a break only where a prefix broke", () => {
 it("names causes in words", () => {
   expect(causeWords("artifact_updated", "a.md")).toBe("a.md was edited");
   expect(causeWords("something_new", null)).toBe("something new");
+});
+
+it("keeps the colour of a note where it moves", () => {
+  expect(groupOf({ ...piece(0, 9, false, "L3_TURN"), kind: "note" })).toBe(groupOf({ ...piece(0, 9, true, "L2_PREVIOUS"), kind: "note" }));
+});
+
+it("says what a miss cost, with and without a price", () => {
+  const missed = (cost: string | null) => missWords({ ...turn(2, []), miss: { tokens: 2460, cost } });
+  expect(missed("0.0111")).toBe("2,460 tokens that were in the cache had to be read again, for $0.0111 more than from the cache");
+  expect(missed(null)).toBe("2,460 tokens that were in the cache had to be read again");
+  expect(missWords(turn(2, []))).toBe("");
 });
 
 it("moves labels apart and keeps them inside", () => {

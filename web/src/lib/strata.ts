@@ -1,21 +1,22 @@
 // The picture of prompts: which part is where, and the words for why a prefix broke. Nothing here draws.
 import type { PieceJson, TurnStrataJson } from "./api/types";
+import { formatMoney, formatTokens } from "./format";
 
-export type Group = "system" | "library" | "turn" | "history" | "user" | "tools" | "overhead";
+// A colour says what something is, and never where it stands: a note keeps its colour when it moves in the prompt.
+export type Group = "system" | "notes" | "history" | "user" | "tools" | "overhead";
 export const GROUPS: { id: Group; label: string }[] = [
-  { id: "system", label: "System prompt" },
-  { id: "library", label: "Context library" },
-  { id: "turn", label: "Attached this turn" },
-  { id: "history", label: "Earlier talk" },
-  { id: "user", label: "Your question" },
+  { id: "system", label: "Instructions and rules" },
+  { id: "notes", label: "Notes, files and pages" },
+  { id: "history", label: "Earlier questions and answers" },
+  { id: "user", label: "Your question, at the top" },
   { id: "tools", label: "Tools" },
-  { id: "overhead", label: "Overhead" },
+  { id: "overhead", label: "Format around messages" },
 ];
 
 const BY_LAYER: Record<string, Group> = {
   L1_SYSTEM: "system",
-  L2_PREVIOUS: "library",
-  L3_TURN: "turn",
+  L2_PREVIOUS: "notes",
+  L3_TURN: "notes",
   L4_STRIP: "history",
   L5_USER: "user",
 };
@@ -30,7 +31,7 @@ export function groupOf(piece: PieceJson): Group {
 /** What a piece is called on the page. */
 export function pieceName(piece: PieceJson): string {
   if (piece.kind === "talk") return piece.messages === 1 ? "1 earlier message" : `${piece.messages ?? ""} earlier messages`.trim();
-  if (piece.kind === "overhead") return "message overhead";
+  if (piece.kind === "overhead") return "format around messages";
   if (piece.kind === "user") return piece.layer === "L5_USER" ? "your question" : "earlier question";
   if (piece.kind === "reply") return "earlier answer";
   if (piece.id === "base" && piece.kind === "system") return "system prompt";
@@ -40,10 +41,10 @@ export function pieceName(piece: PieceJson): string {
 
 /** A short name that fits into a column. */
 export function shortName(piece: PieceJson): string {
-  if (piece.kind === "talk") return "talk";
+  if (piece.kind === "talk") return "messages";
   if (piece.kind === "overhead") return "";
-  if (piece.kind === "user") return piece.layer === "L5_USER" ? "question" : "talk";
-  if (piece.kind === "reply") return "talk";
+  if (piece.kind === "user") return piece.layer === "L5_USER" ? "question" : "messages";
+  if (piece.kind === "reply") return "answer";
   if (piece.layer === "L1_SYSTEM") return piece.id === "base" ? "system" : piece.id;
   const name = piece.id.slice(piece.id.lastIndexOf("/") + 1).replace(/\.md$/, "");
   return piece.id.startsWith("sha256:") ? "picture" : name;
@@ -63,6 +64,15 @@ const CAUSES: Record<string, (segment: string) => string> = {
   renderer_changed: () => "Another version of Lamella wrote the prompt",
 };
 
+/** What a part is beside its text, in words: where it stands, and in which form. */
+export function pieceFacts(piece: PieceJson): string {
+  const message = /^message:(\d+)$/.exec(piece.place ?? "")?.[1];
+  const form: Record<string, string> = { preview: "shortened to a preview", handle: "only named", reference: "only referred to", update: "only what changed", summary: "a summary" };
+  return [piece.kind.replaceAll("_", " "), form[piece.form] ?? "", message ? `in message ${message}` : piece.place === "system" ? "in the system message" : ""]
+    .filter(Boolean)
+    .join(" · ");
+}
+
 /** Whether the request did not extend the one before. */
 export function isBroken(turn: TurnStrataJson): boolean {
   return turn.prefix.cause !== "none" && turn.prefix.cause !== "first_turn";
@@ -71,7 +81,7 @@ export function isBroken(turn: TurnStrataJson): boolean {
 /** Why the prefix broke, as a sentence without its full stop. */
 export function causeWords(cause: string, segment: string | null): string {
   if (cause === "first_turn") return "The first request: nothing was cached yet";
-  if (cause === "none") return "It extends the request before";
+  if (cause === "none") return "It only adds to the request before";
   return (CAUSES[cause] ?? (() => cause.replaceAll("_", " ")))(segment?.startsWith("sha256:") ? "A picture" : (segment ?? ""));
 }
 
@@ -79,9 +89,22 @@ export function causeWords(cause: string, segment: string | null): string {
 export function verdictWords(turn: TurnStrataJson): string {
   if (!turn.verdict) return "";
   const { outcome, cause, segment, says } = turn.verdict;
+  if (outcome === "hit") return "It served all that it could";
+  if (outcome === "moved") return `It served only what stands below the change: ${lowerFirst(causeWords(cause, segment))}`;
   const isLocal = turn.model === "local" || turn.model?.startsWith("local:");
   const why = outcome === "cold" && cause === "none" && !segment && isLocal ? ": a model in this process begins with an empty cache" : "";
   return says.charAt(0).toUpperCase() + says.slice(1) + why;
+}
+
+function lowerFirst(text: string): string {
+  return /^(A|An|The|Another|Notes) /.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
+}
+
+/** What a cache miss cost, as a sentence without its full stop. Empty without a miss. */
+export function missWords(turn: TurnStrataJson): string {
+  if (!turn.miss) return "";
+  const price = turn.miss.cost === null ? "" : `, for ${formatMoney(turn.miss.cost)} more than from the cache`;
+  return `${formatTokens(turn.miss.tokens)} tokens that were in the cache had to be read again${price}`;
 }
 
 /** The name that stands above a column with a break, in two short lines. */
