@@ -10,14 +10,15 @@ If a history cannot be followed, or anything fails, ``prepare`` returns None and
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import RLock
 from typing import Any, Literal
 
-from lamella.attach import Tool
+from lamella.attach import KEEP_RESULTS, Tool
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.engine import Engine
 from lamella.conversation.pasted_documents import apply_references, plan_references
+from lamella.conversation.recall import RECALL_TOOL
 from lamella.core.messages import (
     UNKNOWN_USAGE,
     Message,
@@ -209,6 +210,9 @@ class HostHistories:
     def _prepare(
         self, messages: Sequence[HostMessage], system: str, tools: Sequence[Tool], model: str | None
     ) -> PreparedHistory | None:
+        if not any(one.name == RECALL_TOOL for one in tools):
+            # What is cleared has to be one recall away.
+            tools = [replace(one, policy=KEEP_RESULTS) for one in tools]
         followed = self._find_beginning(system, messages)
         if followed is None:
             followed = self._follow_new(messages, system, model)
