@@ -9,10 +9,11 @@ If a history cannot be followed, or anything fails, ``prepare`` returns None and
 
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from threading import RLock
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from lamella.attach import KEEP_RESULTS, Tool
 from lamella.conversation.conversation import Conversation
@@ -109,6 +110,10 @@ class _FollowedHistory:
     outputs: list[ToolOutput] = field(default_factory=list)
     # The messages of the last built request. None as long as no question was asked.
     request: tuple[Message, ...] | None = None
+    # The hash of the last prepared request, and for each reply with signed reasoning, by its position, the hash of the
+    # request that it answers.
+    sent_context: str = ""
+    reasoning_contexts: dict[int, str] = field(default_factory=dict)
 
     @property
     def awaited_calls(self) -> frozenset[str]:
@@ -151,8 +156,12 @@ class HostHistories:
     def prepare(
         self, messages: Sequence[HostMessage], *, system: str, tools: Sequence[Tool], model: str | None
     ) -> PreparedHistory | None:
-        """Return what to send in place of these messages, or None if they are to be sent unchanged."""
+        """Return what to send in place of these messages, or None if they are to be sent unchanged.
+
+        A model that the settings name is used for windows and prices instead of ``model``.
+        """
         with self._lock:
+            model = self._settings.get("model", model)
             try:
                 prepared = self._prepare(messages, system, tools, model)
             except Exception as error:  # noqa: BLE001  # whatever fails here, the host's run goes on without Lamella
@@ -180,27 +189,28 @@ class HostHistories:
             if followed is None or not is_sent or followed.conversation is None or followed.request is None:
                 return
             try:
-                _record_reply(followed, reply, usage)
+                _record_reply(followed, reply, usage, context=followed.sent_context)
             except Exception as error:  # noqa: BLE001  # the reply has arrived, and the host's run goes on with it
                 _log_failure(error)
                 self._histories.remove(followed)
 
-    def recall(self, query: str, *, call_id: str | None, limit: int | None = None, start: int | None = None) -> str:
+    async def recall(
+        self, query: str, *, call_id: str | None, limit: int | None = None, start: int | None = None
+    ) -> str:
         """Answer a call of the recall tool from the history in which the call with this id waits for its result."""
         with self._lock:
             waiting = [one for one in self._histories if one.conversation is not None]
             followed = next(
                 (one for one in reversed(waiting) if call_id in one.awaited_calls), waiting[-1] if waiting else None
             )
-            if followed is None or followed.conversation is None:
-                return "Nothing was left out of the messages."
-            arguments = {"query": query, "limit": limit, "start": start}
-            run = followed.conversation.recall_tool.run
-            assert run is not None, "recall_tool can be run"
-            try:
-                return str(run(**{name: value for name, value in arguments.items() if value is not None}))
-            except LamellaError as error:
-                return str(error)
+        if followed is None or followed.conversation is None:
+            return "Nothing was left out of the messages."
+        run = cast(Callable[..., Awaitable[object]], followed.conversation.recall_tool.run)
+        arguments = {"query": query, "limit": limit, "start": start}
+        try:
+            return str(await run(**{name: value for name, value in arguments.items() if value is not None}))
+        except LamellaError as error:
+            return str(error)
 
     @property
     def recall_tool(self) -> Tool:
@@ -225,7 +235,7 @@ class HostHistories:
             _feed(followed, message, system=system, tools=tools, model=model)
         if followed.request is None or messages[-1].role == "assistant":
             return None
-        return _match_request(followed.request, messages, followed.texts, followed.system)
+        return _match_request(followed)
 
     def _follow_new(self, messages: Sequence[HostMessage], system: str, model: str | None) -> _FollowedHistory:
         rewritten = next((one for one in reversed(self._histories) if _was_rewritten(one, messages)), None)
@@ -283,7 +293,9 @@ def _feed(
     conversation = followed.conversation
     assert conversation is not None, "a history that is left alone is not fed"
     if message.role == "assistant":
-        _record_reply(followed, message, UNKNOWN_USAGE)
+        # The host sent what is read here for the first time as it is.
+        context = _hash_as_written(followed.messages) if message.signed else ""
+        _record_reply(followed, message, UNKNOWN_USAGE, context=context)
         return
     text = _refer_to_repeated_documents(followed.texts, message)
     if message.role == "tool":
@@ -312,28 +324,50 @@ def _open_calls(followed: _FollowedHistory) -> frozenset[str]:
     return frozenset(call.id for call in conversation.pending_tool_calls) - answered
 
 
-def _record_reply(followed: _FollowedHistory, reply: HostMessage, usage: Usage) -> None:
+def _record_reply(followed: _FollowedHistory, reply: HostMessage, usage: Usage, *, context: str) -> None:
+    """Add a reply of the model. ``context`` is the hash of what was sent when the model wrote it."""
     conversation = followed.conversation
     assert conversation is not None, "a history that is left alone has no conversation"
-    stop = StopReason.TOOL_CALLS if reply.calls else StopReason.END
-    # The host sent what is read here for the first time as it is. Its signatures hold only if Lamella would have, too.
-    is_valid = reply.signed and (usage is not UNKNOWN_USAGE or _is_as_written(followed))
     conversation.reply(
         ModelReply(
             text=reply.text,
-            stop=stop,
+            stop=StopReason.TOOL_CALLS if reply.calls else StopReason.END,
             calls=reply.calls,
             usage=usage,
-            provider_reply=_SIGNED_REPLY if is_valid else None,
+            provider_reply=_SIGNED_REPLY if reply.signed else None,
         )
     )
+    if reply.signed:
+        followed.reasoning_contexts[len(followed.messages)] = context
     followed.messages.append(reply)
     followed.texts.append(reply.text)
 
 
-def _is_as_written(followed: _FollowedHistory) -> bool:
-    request = [one for one in followed.request or () if one.role is not Role.SYSTEM and (one.text or one.calls)]
-    return [one.text for one in request] == [one.text for one in followed.messages]
+def _hash_message(before: str, role: str, text: str, *, without_reasoning: bool = False) -> str:
+    """Return the hash of a history that ends in this message."""
+    return sha256(f"{before} {role} {without_reasoning} {text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _hash_as_written(messages: Sequence[HostMessage]) -> str:
+    context = ""
+    for one in messages:
+        context = _hash_message(context, one.role, one.text)
+    return context
+
+
+def _drop_moved_reasoning(
+    prepared: Sequence[PreparedMessage], messages: Sequence[HostMessage], contexts: Mapping[int, str], added: str
+) -> tuple[tuple[PreparedMessage, ...], str]:
+    """Return the messages and the hash of all of them; signed reasoning is kept only behind the text it was made behind."""
+    checked: list[PreparedMessage] = []
+    context = added
+    for one in prepared:
+        if one.position is not None and messages[one.position].signed:
+            one = replace(one, without_reasoning=contexts.get(one.position) != context)
+        text = one.text if one.text is not None or one.position is None else messages[one.position].text
+        context = _hash_message(context, one.role, text or "", without_reasoning=one.without_reasoning)
+        checked.append(one)
+    return tuple(checked), context
 
 
 def _refer_to_repeated_documents(before: Sequence[str], message: HostMessage) -> str:
@@ -343,16 +377,14 @@ def _refer_to_repeated_documents(before: Sequence[str], message: HostMessage) ->
     return apply_references(message.text, plan_references((*before, message.text))[-1])
 
 
-def _match_request(
-    request: Sequence[Message], messages: Sequence[HostMessage], texts: Sequence[str], system: str
-) -> PreparedHistory | None:
+def _match_request(followed: _FollowedHistory) -> PreparedHistory | None:
     """Return the request in terms of the host's messages, or None if it cannot be expressed so."""
-    added = ""
+    messages, system, added = followed.messages, followed.system, ""
     prepared: list[PreparedMessage] = []
     tools = {one.call_id: place for place, one in enumerate(messages) if one.role == "tool"}
     calls = {one.calls[0].id: place for place, one in enumerate(messages) if one.calls}
     next_place = 0
-    for sent in request:
+    for sent in followed.request or ():
         if sent.role is Role.SYSTEM:
             if not sent.text.startswith(system):
                 return None
@@ -363,7 +395,7 @@ def _match_request(
         elif sent.calls:
             place = calls.get(sent.calls[0].id)
         else:
-            place = _find_text(sent, messages, texts, next_place)
+            place = _find_text(sent, messages, followed.texts, next_place)
         if place is None and not sent.text and not sent.calls:
             # It stands for an answer that the host does not have.
             continue
@@ -377,13 +409,13 @@ def _match_request(
                 role=_host_role(sent),
                 position=place,
                 text=None if is_unchanged else sent.text,
-                without_reasoning=messages[place].signed and not _keeps_reasoning(sent),
             )
         )
     unchanged = {one.position for one in prepared if one.text is None}
     if any(one.other_parts and place not in unchanged for place, one in enumerate(messages)):
         return None
-    return PreparedHistory(messages=tuple(prepared), added_to_system=added)
+    checked, followed.sent_context = _drop_moved_reasoning(prepared, messages, followed.reasoning_contexts, added)
+    return PreparedHistory(messages=checked, added_to_system=added)
 
 
 def _find_text(sent: Message, messages: Sequence[HostMessage], texts: Sequence[str], first_place: int) -> int | None:
@@ -396,10 +428,6 @@ def _host_role(sent: Message) -> Literal["user", "assistant", "tool"]:
     if sent.role is Role.TOOL:
         return "tool"
     return "assistant" if sent.role is Role.ASSISTANT else "user"
-
-
-def _keeps_reasoning(sent: Message) -> bool:
-    return sent.provider_reply is not None and '"thinking"' in sent.provider_reply.json
 
 
 def _log_failure(error: Exception) -> None:

@@ -8,12 +8,13 @@ agent = create_agent("anthropic:claude-opus-5-5", tools=[...], middleware=[Lamel
 The state of the agent does not change. Only what is sent does.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain.tools import ToolRuntime, tool
+from langchain.tools import ToolRuntime
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
@@ -23,7 +24,7 @@ from langchain_core.messages import (
     ToolMessage,
     convert_to_messages,
 )
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from lamella.attach import Tool
@@ -86,11 +87,15 @@ class LamellaMiddleware(AgentMiddleware[Any, Any, Any]):
     def _make_recall_tool(self) -> BaseTool:
         definition = self._histories.recall_tool
 
-        @tool(definition.name, description=definition.description)
-        def recall(query: str, runtime: ToolRuntime, limit: int | None = None, start: int | None = None) -> str:
-            return self._histories.recall(query, call_id=runtime.tool_call_id, limit=limit, start=start)
+        async def recall(query: str, runtime: ToolRuntime, limit: int | None = None, start: int | None = None) -> str:
+            return await self._histories.recall(query, call_id=runtime.tool_call_id, limit=limit, start=start)
 
-        return recall
+        def recall_now(query: str, runtime: ToolRuntime, limit: int | None = None, start: int | None = None) -> str:
+            return asyncio.run(recall(query, runtime, limit, start))
+
+        return StructuredTool.from_function(
+            recall_now, coroutine=recall, name=definition.name, description=definition.description
+        )
 
     def _prepare(self, request: ModelRequest[Any]) -> tuple[list[HostMessage] | None, ModelRequest[Any]]:
         """Return what was read, or None if the request stays unchanged, and the request to send."""

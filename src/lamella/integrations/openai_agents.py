@@ -115,7 +115,7 @@ class LamellaSession:
             query, limit, start = str(given["query"]), given.get("limit"), given.get("start")
         except (ValueError, KeyError, AttributeError, TypeError):
             return 'Give the arguments as a JSON object with at least "query".'
-        return self._histories.recall(query, call_id=context.tool_call_id, limit=limit, start=start)
+        return await self._histories.recall(query, call_id=context.tool_call_id, limit=limit, start=start)
 
 
 class _InputFilter(RunHooks[Any]):

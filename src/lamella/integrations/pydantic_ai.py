@@ -93,8 +93,8 @@ class LamellaCapability(AbstractCapability[Any]):
         toolset: FunctionToolset[Any] = FunctionToolset()
         definition = self._histories.recall_tool
 
-        def recall(ctx: RunContext[Any], query: str, limit: int | None = None, start: int | None = None) -> str:
-            return self._histories.recall(query, call_id=ctx.tool_call_id, limit=limit, start=start)
+        async def recall(ctx: RunContext[Any], query: str, limit: int | None = None, start: int | None = None) -> str:
+            return await self._histories.recall(query, call_id=ctx.tool_call_id, limit=limit, start=start)
 
         toolset.add_function(recall, name=definition.name, description=definition.description)
         return toolset
