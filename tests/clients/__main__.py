@@ -16,7 +16,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.clients.programs import AIDER_PACKAGES, NODE_PACKAGES, PROGRAMS, PYTHON_PACKAGES, Program, run_program
+from tests.clients.programs import (
+    AIDER_PACKAGES,
+    LITELLM_PACKAGES,
+    NODE_PACKAGES,
+    PROGRAMS,
+    PYTHON_PACKAGES,
+    Program,
+    run_program,
+)
 from tests.server.upstreams import answer_usually, chat_body, chat_events, message_events, proxied
 from tests.wire.serving import Call, Flow, Loopback, Outcome, json_answer, serve
 
@@ -51,7 +59,7 @@ def install(folder: Path) -> None:
     if not (folder / "node_modules").is_dir():
         (folder / "package.json").write_text('{"private": true}\n', encoding="utf-8")
         subprocess.run(["npm", "install", "--no-audit", "--no-fund", *NODE_PACKAGES], cwd=folder, check=True)
-    for name, packages in (("python", PYTHON_PACKAGES), ("aider", AIDER_PACKAGES)):
+    for name, packages in (("python", PYTHON_PACKAGES), ("aider", AIDER_PACKAGES), ("litellm", LITELLM_PACKAGES)):
         if not (folder / name).is_dir():
             venv.create(folder / name, with_pip=True)
             subprocess.run([folder / name / "bin/pip", "install", "--quiet", *packages], check=True)

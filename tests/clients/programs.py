@@ -18,6 +18,8 @@ PYTHON_PACKAGES = (
 )  # fmt: skip
 # Its dependencies are pinned to versions that the others do not accept.
 AIDER_PACKAGES = ("aider-chat",)
+# Lamella itself is in one environment with LiteLLM there, which its own cannot be.
+LITELLM_PACKAGES = ("litellm", "--editable", ".")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +129,7 @@ def _llm_schema(installed: Path, address: str, folder: Path) -> Run:
     )
 
 
-def _python(script: str) -> Callable[[Path, str, Path], Run]:
+def _python(script: str, *, environment: str = "python") -> Callable[[Path, str, Path], Run]:
     def make(installed: Path, address: str, _folder: Path) -> Run:
         own = {
             "OPENAI_BASE_URL": f"{address}/v1",
@@ -136,7 +138,7 @@ def _python(script: str) -> Callable[[Path, str, Path], Run]:
             "ANTHROPIC_API_KEY": KEY,
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         }
-        command = [str(installed / "python/bin/python"), "-c", f"QUESTION = {QUESTION!r}\n{script}"]
+        command = [str(installed / environment / "bin/python"), "-c", f"QUESTION = {QUESTION!r}\n{script}"]
         return Run(command=command, environment=own)
 
     return make
@@ -191,6 +193,25 @@ import litellm
 asked = [{"role": "user", "content": QUESTION}]
 print(litellm.completion(model="openai/lamella", messages=asked).choices[0].message.content)
 """
+_LITELLM_HOOK = """
+import asyncio, litellm
+from lamella.integrations.litellm import LamellaHook
+hook = LamellaHook(); litellm.callbacks = [hook]
+plan = '<document path="plan.md">\\n' + "The bridge opens at noon. " * 50 + "\\n</document>\\n"
+asked = [{"role": "user", "content": plan + QUESTION}]
+async def ask():
+    answer = await litellm.acompletion(model="openai/lamella", messages=asked)
+    await asyncio.sleep(2)
+    return answer.choices[0].message
+async def main():
+    asked.append((await ask()).model_dump()); asked.append({"role": "user", "content": plan + QUESTION})
+    print((await ask()).content)
+asyncio.run(main())
+calls = [call for turn in hook.conversations[-1].ledger() for call in turn]
+assert (hook.counts.prepared, hook.counts.unchanged) == (2, 0), hook.counts
+assert len(hook.conversations) == 1 and len(calls) == 2 and calls[0].usage.output, calls
+assert calls[1].by_layer["L5_USER"] < calls[0].by_layer["L5_USER"] / 2, calls
+"""
 _NODE_OPENAI = """
 const OpenAI = require("openai").default; const client = new OpenAI();
 const stream = await client.chat.completions.create(
@@ -217,6 +238,7 @@ PROGRAMS = (
     Program(name="langchain-anthropic", wire="messages", make_run=_python(_LANGCHAIN_ANTHROPIC)),
     Program(name="pydantic-ai", wire="chat", make_run=_python(_PYDANTIC_AI)),
     Program(name="litellm", wire="chat", make_run=_python(_LITELLM)),
+    Program(name="litellm-hook", wire="chat", make_run=_python(_LITELLM_HOOK, environment="litellm")),
     Program(name="openai-node", wire="chat", make_run=_node(_NODE_OPENAI)),
     Program(name="anthropic-node", wire="messages", make_run=_node(_NODE_ANTHROPIC)),
 )

@@ -109,7 +109,14 @@ PINNED = {
     "lamella.testing": TESTING,
     "lamella.workflows": WORKFLOWS,
 }
-PUBLIC = {"lamella", "lamella.attach", *PINNED}
+# Each imports the package of a framework, so they are imported one by one and not with ``lamella``.
+FRAMEWORKS = {
+    "lamella.integrations.langchain": ["LamellaMiddleware"],
+    "lamella.integrations.openai_agents": ["LamellaSession"],
+    "lamella.integrations.pydantic_ai": ["LamellaCapability"],
+    "lamella.integrations.chat_messages": ["ChatHistories", "ChatMessage"],
+}
+PUBLIC = {"lamella", "lamella.attach", *PINNED, *FRAMEWORKS}
 HEAVY = ("anthropic", "genai_prices", "google", "httpx2", "openai", "pydantic", "rich", "typer", "xllamacpp")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -120,6 +127,11 @@ def test_names_of_a_public_module_are_pinned_and_there(module: str) -> None:
     assert found.__all__ == PINNED[module]
     assert [name for name in found.__all__ if not hasattr(found, name)] == []
     assert set(found.__all__) <= set(dir(found))
+
+
+@pytest.mark.parametrize("module", FRAMEWORKS)
+def test_names_of_a_framework_module_are_pinned_and_there(module: str) -> None:
+    assert import_module(module).__all__ == FRAMEWORKS[module]
 
 
 def test_unknown_public_name_raises_attribute_error() -> None:

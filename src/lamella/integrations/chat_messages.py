@@ -5,8 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lamella.attach import Tool
+from lamella.conversation.conversation import Conversation
+from lamella.conversation.engine import Engine
 from lamella.core.messages import UNKNOWN_USAGE, ToolCall, Usage
-from lamella.integrations.host_history import HostHistories, HostMessage, PreparedMessage
+from lamella.integrations.host_history import HostHistories, HostHistoryCounts, HostMessage, PreparedMessage
+from lamella.schemas.ledger import LedgerTotals
+
+__all__ = ["ChatHistories", "ChatMessage"]
 
 ChatMessage = Mapping[str, Any]
 _REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "provider_specific_fields")
@@ -16,34 +21,71 @@ class _UnreadableMessageError(Exception):
     """A message has a form that Lamella cannot move, so the messages are sent unchanged."""
 
 
-def prepare_chat_messages(
-    histories: HostHistories, messages: Sequence[ChatMessage], *, tools: Sequence[ChatMessage], model: str | None
-) -> list[ChatMessage] | None:
-    """Return the messages to send in place of these, or None if they are to be sent unchanged."""
-    try:
-        system, given, read = _read_messages(messages)
-    except _UnreadableMessageError:
-        histories.counts.unchanged += 1
-        return None
-    prepared = histories.prepare(read, system=system, tools=[_read_tool(one) for one in tools], model=model)
-    if prepared is None:
-        return None
-    beginning: list[ChatMessage] = [one for one in messages if one.get("role") in ("system", "developer")]
-    if prepared.added_to_system:
-        beginning.append({"role": "system", "content": prepared.added_to_system.lstrip("\n")})
-    return [*beginning, *(_build_message(one, given) for one in prepared.messages)]
+class ChatHistories:
+    """The histories of a program that sends messages of OpenAI's chat API. ``prepare`` each request before it is sent.
 
+    What was sent stays as it was, a repeated document becomes a reference, and a ledger counts the cost. Tool
+    results are only cleared in requests that offer the tool ``recall``. ``settings`` are those of ``lamella.Conversation``.
+    With an ``engine``, what is sent is stored as conversations named ``name-1``, ``name-2``, …
+    """
 
-def record_chat_reply(
-    histories: HostHistories, messages: Sequence[ChatMessage], reply: ChatMessage, *, usage: Mapping[str, Any] | None
-) -> None:
-    """Record the answer to messages that were prepared, with the usage that the provider reported."""
-    try:
-        system, _, read = _read_messages(messages)
-        answer = _read_message(reply)
-    except _UnreadableMessageError:
-        return
-    histories.record_reply(read, answer, system=system, usage=_read_usage(usage))
+    def __init__(self, *, engine: Engine | None = None, name: str = "chat", **settings: object) -> None:
+        self._histories = HostHistories(engine=engine, name=name, settings=settings)
+
+    @property
+    def conversations(self) -> tuple[Conversation, ...]:
+        """The conversations, the one used last at the end; their ledgers have the cost."""
+        return self._histories.conversations
+
+    @property
+    def counts(self) -> HostHistoryCounts:
+        """How many requests were prepared, and how many were sent unchanged."""
+        return self._histories.counts
+
+    def totals(self) -> LedgerTotals:
+        """Return the sums of the ledgers: tokens, and money where the prices are known."""
+        return self._histories.totals()
+
+    def prepare(
+        self, messages: Sequence[ChatMessage], *, tools: Sequence[ChatMessage] = (), model: str | None = None
+    ) -> list[ChatMessage]:
+        """Return the messages to send in place of these; if they cannot be prepared, these themselves."""
+        try:
+            system, given, read = _read_messages(messages)
+        except _UnreadableMessageError:
+            self.counts.unchanged += 1
+            return list(messages)
+        prepared = self._histories.prepare(read, system=system, tools=[_read_tool(one) for one in tools], model=model)
+        if prepared is None:
+            return list(messages)
+        beginning: list[ChatMessage] = [one for one in messages if one.get("role") in ("system", "developer")]
+        if prepared.added_to_system:
+            beginning.append({"role": "system", "content": prepared.added_to_system.lstrip("\n")})
+        return [*beginning, *(_build_message(one, given) for one in prepared.messages)]
+
+    def record_reply(
+        self, messages: Sequence[ChatMessage], reply: ChatMessage, *, usage: Mapping[str, Any] | None = None
+    ) -> None:
+        """Record the answer to these messages, as you gave them to ``prepare``, with the usage that was reported."""
+        try:
+            system, _, read = _read_messages(messages)
+            answer = _read_message(reply)
+        except _UnreadableMessageError:
+            return
+        self._histories.record_reply(read, answer, system=system, usage=_read_usage(usage))
+
+    async def recall(
+        self, query: str, *, call_id: str | None = None, limit: int | None = None, start: int | None = None
+    ) -> str:
+        """Return the answer to a call of the tool ``recall``."""
+        return await self._histories.recall(query, call_id=call_id, limit=limit, start=start)
+
+    @property
+    def recall_tool(self) -> ChatMessage:
+        """The tool ``recall`` as the API takes it."""
+        tool = self._histories.recall_tool
+        function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+        return {"type": "function", "function": function}
 
 
 def _read_messages(messages: Sequence[ChatMessage]) -> tuple[str, list[ChatMessage], list[HostMessage]]:

@@ -32,6 +32,7 @@ from lamella.core.messages import (
     Usage,
 )
 from lamella.errors import LamellaError
+from lamella.schemas.ledger import LedgerTotals, build_ledger_rows, total_ledger_rows
 
 logger = logging.getLogger("lamella.integrations")
 
@@ -152,6 +153,12 @@ class HostHistories:
         """The conversations, the one used last at the end; their ledgers say what was sent and what it cost."""
         with self._lock:
             return tuple(one.conversation for one in self._histories if one.conversation is not None)
+
+    def totals(self) -> LedgerTotals:
+        """Return the sums of the ledgers of these conversations: tokens, and money where the prices are known."""
+        return total_ledger_rows(
+            [row for one in self.conversations for row in build_ledger_rows(one.turns(), one.ledger(), one.receipts())]
+        )
 
     def prepare(
         self, messages: Sequence[HostMessage], *, system: str, tools: Sequence[Tool], model: str | None

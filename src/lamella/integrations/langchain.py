@@ -38,6 +38,9 @@ from lamella.integrations.host_history import (
     PreparedMessage,
     warn_of_host_compaction,
 )
+from lamella.schemas.ledger import LedgerTotals
+
+__all__ = ["LamellaMiddleware"]
 
 _REASONING_TYPES = ("thinking", "redacted_thinking", "reasoning")
 
@@ -67,6 +70,10 @@ class LamellaMiddleware(AgentMiddleware[Any, Any, Any]):
     def counts(self) -> HostHistoryCounts:
         """How many requests were prepared, and how many were sent unchanged."""
         return self._histories.counts
+
+    def totals(self) -> LedgerTotals:
+        """Return the sums of the ledgers: tokens, and money where the prices are known."""
+        return self._histories.totals()
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]

@@ -16,8 +16,11 @@ from litellm.integrations.custom_logger import CustomLogger
 
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.engine import Engine
-from lamella.integrations.chat_messages import ChatMessage, prepare_chat_messages, record_chat_reply
-from lamella.integrations.host_history import HostHistories, HostHistoryCounts
+from lamella.integrations.chat_messages import ChatHistories, ChatMessage
+from lamella.integrations.host_history import HostHistoryCounts
+from lamella.schemas.ledger import LedgerTotals
+
+__all__ = ["LamellaHook"]
 
 # So large that nothing is ever left out. The program that wrote the messages may have no way to get it back.
 _UNLIMITED_WINDOW = 10_000_000
@@ -35,8 +38,8 @@ class LamellaHook(CustomLogger):
 
     def __init__(self, *, engine: Engine | None = None, name: str = "litellm", **settings: object) -> None:
         super().__init__()
-        given = {"window": _UNLIMITED_WINDOW, **settings}
-        self._histories = HostHistories(engine=engine, name=name, settings=given)
+        given: dict[str, object] = {"window": _UNLIMITED_WINDOW, **settings}
+        self._histories = ChatHistories(engine=engine, name=name, **given)
         # The messages of the calls under way, as the client wrote them, by the id that LiteLLM gives a call.
         self._messages_by_call: dict[str, list[ChatMessage]] = {}
 
@@ -50,21 +53,23 @@ class LamellaHook(CustomLogger):
         """How many requests were prepared, and how many were sent unchanged."""
         return self._histories.counts
 
+    def totals(self) -> LedgerTotals:
+        """Return the sums of the ledgers: tokens, and money where the prices are known."""
+        return self._histories.totals()
+
     async def async_pre_call_deployment_hook(
         self,
         kwargs: dict[str, Any],
         call_type: object,  # LiteLLM gives it
     ) -> dict[str, Any] | None:
-        """Return the arguments of a call with prepared messages, or None to leave them."""
+        """Return the arguments of a call with prepared messages, or None if it has none."""
         messages: list[ChatMessage] | None = kwargs.get("messages")
         if not messages:
             return None
         model = str(kwargs.get("model") or "").replace("/", ":", 1)
-        prepared = prepare_chat_messages(
-            self._histories, messages, tools=kwargs.get("tools") or (), model=model if ":" in model else None
+        prepared = self._histories.prepare(
+            messages, tools=kwargs.get("tools") or (), model=model if ":" in model else None
         )
-        if prepared is None:
-            return None
         call_id = kwargs.get("litellm_call_id")
         if call_id is not None:
             self._messages_by_call[call_id] = messages
@@ -84,8 +89,7 @@ class LamellaHook(CustomLogger):
         choices = getattr(response_obj, "choices", None)
         if messages and choices:
             usage = getattr(response_obj, "usage", None)
-            record_chat_reply(
-                self._histories,
+            self._histories.record_reply(
                 messages,
                 choices[0].message.model_dump(),
                 usage=usage.model_dump() if usage is not None else None,

@@ -33,6 +33,9 @@ from lamella.integrations.host_history import (
     PreparedMessage,
     warn_of_host_compaction,
 )
+from lamella.schemas.ledger import LedgerTotals
+
+__all__ = ["LamellaSession"]
 
 _Item = Mapping[str, Any]
 
@@ -84,6 +87,10 @@ class LamellaSession:
     def counts(self) -> HostHistoryCounts:
         """How many requests were prepared, and how many were sent unchanged."""
         return self._histories.counts
+
+    def totals(self) -> LedgerTotals:
+        """Return the sums of the ledgers: tokens, and money where the prices are known."""
+        return self._histories.totals()
 
     @property
     def session_settings(self) -> SessionSettings | None:

@@ -45,6 +45,9 @@ from lamella.integrations.host_history import (
     PreparedMessage,
     warn_of_host_compaction,
 )
+from lamella.schemas.ledger import LedgerTotals
+
+__all__ = ["LamellaCapability"]
 
 
 class _Place(NamedTuple):
@@ -88,6 +91,10 @@ class LamellaCapability(AbstractCapability[Any]):
     def counts(self) -> HostHistoryCounts:
         """How many requests were prepared, and how many were sent unchanged."""
         return self._histories.counts
+
+    def totals(self) -> LedgerTotals:
+        """Return the sums of the ledgers: tokens, and money where the prices are known."""
+        return self._histories.totals()
 
     def get_toolset(self) -> AgentToolset[Any]:
         toolset: FunctionToolset[Any] = FunctionToolset()
