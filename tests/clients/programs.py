@@ -204,7 +204,7 @@ async def ask():
     await asyncio.sleep(2)
     return answer.choices[0].message
 async def main():
-    asked.append((await ask()).model_dump()); asked.append({"role": "user", "content": plan + QUESTION})
+    asked.append({"role": "assistant", "content": (await ask()).content}); asked.append({"role": "user", "content": plan + QUESTION})
     print((await ask()).content)
 asyncio.run(main())
 calls = [call for turn in hook.conversations[-1].ledger() for call in turn]

@@ -14,7 +14,7 @@ NAMES = re.compile(
 )
 # Families of vocabularies are named by who made them, the public module by whom it can talk to, and endpoints of the server
 # by whose clients come in.
-HOMES = ("providers/", "tokenizers/", "server/compat/", "server/app.py", "server/errors.py")
+HOMES = ("providers/", "tokenizers/", "server/compat/", "server/app.py", "server/errors.py", "integrations/")
 
 
 def find_names(module: ast.Module) -> Iterator[str]:
