@@ -1,7 +1,9 @@
 """``lamella acp`` as an editor uses it, with the client of the protocol's SDK."""
 
 import asyncio
+import base64
 import json
+import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,10 @@ from typing import Any
 import pytest
 from acp import RequestError
 from acp.helpers import embedded_text_resource, image_block, resource_block, resource_link_block
-from acp.schema import FileEditToolCallContent
+from acp.schema import FileEditToolCallContent, McpServerStdio
 from tests.journeys.editors import Editor, open_editor, run
 from tests.journeys.running import spawn_in
+from tests.unit.pictures import png
 
 import lamella
 from lamella import Engine
@@ -369,3 +372,124 @@ def test_missing_key_is_named_with_its_variable(vault: Path, store: str, home: d
                 await window.ask(new.session_id, "Hello?")
 
     run(journey)
+
+
+def test_slash_commands_work_on_the_session(vault: Path, store: str, home: dict[str, str], script: Script) -> None:
+    model = script("On 3 May.", "In May.", "Daily.")
+
+    async def journey() -> None:
+        async with open_editor(["--model", model, "--store", store], home) as window:
+            editor = window.editor
+            new = await window.agent.new_session(cwd=str(vault), mcp_servers=[])
+            await editor.wait_until(lambda: bool(editor.of_kind("available_commands_update")))
+            (offered,) = editor.of_kind("available_commands_update")
+            names = {one.name for one in offered.available_commands}
+            assert {"attach", "compact", "ledger", "retry", "runner", "stage"} <= names
+            assert not {"quit", "copy", "new", "chats"} & names
+            await window.ask(new.session_id, "/attach beans.md")
+            await window.ask(new.session_id, "When were they sown?")
+            assert editor.text().endswith("On 3 May.")
+
+            async def shown(line: str) -> str:
+                editor.updates.clear()
+                assert (await window.ask(new.session_id, line)).stop_reason == "end_turn"
+                return editor.text()
+
+            assert "beans.md" in await shown("/show")
+            assert "In May." in await shown("/retry")
+            assert "error: There is no setting colour." in await shown("/set colour red")
+            assert "agent" in await shown("/runner agent")
+            assert [one.current_mode_id for one in editor.of_kind("current_mode_update")] == ["agent"]
+            assert await shown("/unknown is a question") == "Daily."
+            await shown("/stage new paper")
+            plan = editor.of_kind("plan")[-1]
+            assert plan.entries[0].status == "in_progress"
+            assert len(plan.entries) > 3
+
+    run(journey)
+    with opened(store) as engine:
+        chat = engine.chat(engine.chats()[0].name)
+        assert [one.message.typed for one in chat.turns()] == ["When were they sown?", "/unknown is a question"]
+        assert len(chat.branches()) == 2
+
+
+def test_mode_and_model_are_those_of_the_next_turn(
+    vault: Path, store: str, home: dict[str, str], script: Script, tmp_path: Path
+) -> None:
+    first = script("One.", "Two.")
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(["Three."]), encoding="utf-8")
+    chosen = {**home, "LAMELLA_MODEL": f"scripted:{other}"}
+
+    async def journey() -> None:
+        async with open_editor(["--model", first, "--store", store], chosen) as window:
+            new = await window.agent.new_session(cwd=str(vault), mcp_servers=[])
+            assert new.config_options is not None
+            options = {one.id: one for one in new.config_options}
+            assert options["model"].current_value == first
+            await window.ask(new.session_id, "First?")
+            await window.agent.set_session_mode(session_id=new.session_id, mode_id="vault_qa")
+            changed = await window.agent.set_config_option("model", new.session_id, f"scripted:{other}")
+            assert changed is not None
+            assert [one.current_value for one in changed.config_options] == ["vault_qa", f"scripted:{other}"]
+            await window.agent.set_config_option("mode", new.session_id, "chat")
+            await window.ask(new.session_id, "Third?")
+            assert window.editor.text() == "One.Three."
+
+    run(journey)
+
+
+@pytest.mark.parametrize("answer", ["allow_once", "reject_once"])
+def test_tool_of_editors_server_is_called_after_permission(
+    vault: Path, store: str, home: dict[str, str], script: Script, answer: str
+) -> None:
+    call = {"name": "notes__add", "arguments": {"text": "peas"}, "id": "c1"}
+    model = script({"text": "", "calls": [call]}, "Done.")
+    written = vault.parent / "added.txt"
+    program = f"""
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("notes")
+@server.tool()
+def add(text: str) -> str:
+    "Add a note."
+    open({str(written)!r}, "w").write(text)
+    return "Added."
+server.run()
+"""
+    server = McpServerStdio(name="notes", command=sys.executable, args=["-c", program], env=[])
+    editor = Editor(answer=answer)
+
+    async def journey() -> None:
+        async with open_editor(
+            ["--model", model, "--runner", "agent", "--store", store], home, editor=editor
+        ) as window:
+            new = await window.agent.new_session(cwd=str(vault), mcp_servers=[server])
+            await window.ask(new.session_id, "Add peas.")
+
+    run(journey)
+    assert [one.raw_input for one in editor.asked] == [{"text": "peas"}], editor.updates
+    assert written.is_file() is (answer == "allow_once")
+    assert editor.of_kind("tool_call_update")[-1].status == ("completed" if answer == "allow_once" else "failed")
+
+
+def test_picture_and_selected_lines_are_attached_as_such(
+    vault: Path, store: str, home: dict[str, str], script: Script
+) -> None:
+    picture = base64.b64encode(png(4, 4)).decode()
+    model = script("Seen.")
+
+    async def journey() -> None:
+        async with open_editor(["--model", model, "--store", store], home) as window:
+            new = await window.agent.new_session(cwd=str(vault), mcp_servers=[])
+            lines = resource_link_block("beans", f"{(vault / 'beans.md').as_uri()}#L3-3")
+            await window.ask(new.session_id, image_block(picture, "image/png"), lines, "What is this?")
+
+    run(journey)
+    with opened(store) as engine:
+        chat = engine.chat(engine.chats()[0].name)
+        kinds = {item.kind for item in chat.library()}
+        assert "selected_text" in kinds
+        (turn,) = chat.sent_turns()
+        assert "Sown on 3 May." in turn.messages[-1].text
+        assert "# Beans" not in turn.messages[-1].text
+        assert len(turn.messages[-1].images) == 1

@@ -88,12 +88,20 @@ def get_server_trust_key(name_or_line: str, services: ServiceContainer) -> str:
     return name_or_line
 
 
-def open_servers(services: ServiceContainer | None = None) -> "McpServers":
-    """Return the tools of all configured servers; nothing is started or checked before the tools are needed."""
+def open_servers(services: ServiceContainer | None = None, *, more: Sequence["McpServerSpec"] = ()) -> "McpServers":
+    """Return the tools of all configured servers; nothing is started or checked before the tools are needed.
+
+    ``more`` are servers that the user named elsewhere. A configured server goes before one of the same name.
+    """
     from lamella.tools.mcp import McpServers
 
     services = services or read_services()
-    return McpServers(lambda: list(_iter_server_specs(services)))
+
+    def list_specs() -> list["McpServerSpec"]:
+        specs = {spec.name: spec for spec in more}
+        return list({**specs, **{spec.name: spec for spec in _iter_server_specs(services)}}.values())
+
+    return McpServers(list_specs)
 
 
 def _iter_server_specs(services: ServiceContainer) -> Iterator["McpServerSpec"]:

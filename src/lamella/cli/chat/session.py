@@ -5,12 +5,12 @@ the settings ask for them.
 """
 
 import asyncio
-from asyncio import Runner, Task
+from asyncio import AbstractEventLoop, Task
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from lamella import Message, Turn
 from lamella.cli.access import format_command
@@ -45,6 +45,17 @@ from lamella.schemas.answers import OpenedChatJson
 from lamella.schemas.formatting import truncate_words
 from lamella.wiring import AttachmentResolver, ResolvedSettings
 
+_Result = TypeVar("_Result")
+
+
+class CoroutineRunner(Protocol):
+    """Runs coroutines on one event loop, as ``asyncio.Runner`` does."""
+
+    def run(self, coro: Coroutine[Any, Any, _Result]) -> _Result:
+        """Run a coroutine and return its result."""
+
+    def get_loop(self) -> AbstractEventLoop: ...
+
 
 class PromptWarmup:
     """Processes at most one prompt ahead and sends keep-alives.
@@ -53,7 +64,7 @@ class PromptWarmup:
     line.
     """
 
-    def __init__(self, opened: OpenedConversation, runner: Runner) -> None:
+    def __init__(self, opened: OpenedConversation, runner: CoroutineRunner) -> None:
         self._opened = opened
         self._runner = runner
         self._warmup_task: Task[None] | None = None
@@ -189,25 +200,31 @@ def format_last_names(names: Sequence[str]) -> str:
 # A chat session at the command line: send messages, show answers, and continue after failures.
 
 
+# Shows the events of an answer, and returns the turn as last sent.
+ShowAnswer = Callable[[AsyncGenerator[TurnEvent, None], AnswerDisplay], Coroutine[Any, Any, Turn | None]]
+
+
 class ChatSession:
     """A chat session with one conversation at a time.
 
     Pending attachments and commands are stored in the conversation, not here. ``failed`` says that the last message
     got no answer. ``is_interactive`` says that a user types: then prompts can be processed ahead, and Ctrl-C stops an answer
-    but not the session.
+    but not the session. ``show_answer`` shows the events of an answer.
     """
 
     def __init__(
         self,
         opened: OpenedConversation,
-        runner: Runner,
+        runner: CoroutineRunner,
         *,
         output: AnswerDisplay,
         files: AttachmentResolver,
         shows_strata: bool,
         is_interactive: bool,
+        show_answer: ShowAnswer = show_events,
     ) -> None:
         self._opened = opened
+        self._show_events = show_answer
         self._runner = runner
         self._output = output
         self._warmup = PromptWarmup(opened, runner)
@@ -460,7 +477,7 @@ class ChatSession:
     def _show_answer(self, events: AsyncGenerator[TurnEvent, None]) -> None:
         """Show an answer, and print how it ended."""
         try:
-            turn = self._runner.run(show_events(events, self._output))
+            turn = self._runner.run(self._show_events(events, self._output))
         except KeyboardInterrupt:
             self._requested_model = None
             if not self._is_interactive:

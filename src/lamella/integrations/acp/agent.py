@@ -40,20 +40,28 @@ from acp.schema import (
     SetSessionConfigOptionResponse,
     SetSessionModeResponse,
 )
+from msgspec import Struct, structs
 
 import lamella
 from lamella.conversation.backend import Backend
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.engine import Engine
 from lamella.conversation.names import make_unused_name
-from lamella.conversation.runner_context import get_runner
-from lamella.conversation.turn import TurnRequest
+from lamella.conversation.runner_context import RunnerContext, get_runner
 from lamella.errors import BadInputError, InvalidOperationError, LamellaError, NotFoundError
 from lamella.integrations.acp.content import ContentBlock, PromptReader
-from lamella.integrations.acp.session import AcpSession, SlashCommandSet, read_through_editor, to_request_error
+from lamella.integrations.acp.session import (
+    AcpSession,
+    SlashCommandSet,
+    get_model,
+    read_through_editor,
+    to_request_error,
+)
 from lamella.integrations.acp.stdio import StdioTransport
+from lamella.integrations.acp.tools import AskingToolSource, McpServerConfig, read_server_specs
 from lamella.ports import ConversationListItem, FileChange
 from lamella.runners.registry import RUNNERS
+from lamella.tools.mcp import McpServerSpec
 from lamella.wiring import (
     DEMO_MODEL,
     ServiceContainer,
@@ -65,6 +73,7 @@ from lamella.wiring import (
     open_backend,
     open_pool,
     open_runner_context,
+    open_servers,
     window_settings,
 )
 
@@ -122,25 +131,27 @@ class FolderEngines:
         """Return an engine that lists and copies the conversations of the store."""
         return Engine(self.get_backend(folder), self.pool, runners=RUNNERS)
 
-    def open_conversation(self, session: "_SessionPlan", allow: "Callable[..., Any]") -> tuple[Conversation, Any]:
+    def open_conversation(self, plan: "SessionPlan", asks: "Permissions") -> tuple[Conversation, RunnerContext]:
         """Return the conversation of a session with its runner context."""
-        backend = self.get_backend(session.folder)
+        backend = self.get_backend(plan.folder)
         context = open_runner_context(
             self.services,
-            vault=session.folder,
-            allow=allow,
+            vault=plan.folder,
+            allow=asks.allow,
             open_memory=make_memory_opener(self.services, self._render_memory),
         )
+        servers = open_servers(self.services, more=plan.servers)
+        context = structs.replace(context, mcp_servers=AskingToolSource(servers, asks.allow_call))
         opened = partial(Conversation.open, backend, pool=self.pool, runners=RUNNERS, runner_context=context)
-        if session.key is not None:
-            conversation = opened(session.key)
+        if plan.key is not None:
+            conversation = opened(plan.key)
             if self.model is not None and self.model != get_model(conversation):
                 conversation.set(model=self.model, **window_settings(self.model, services=self.services))
             return conversation, context
         name = make_unused_name(backend.store, today=datetime.now(UTC).date())
         model = self.model or self.services.settings.model or DEMO_MODEL
         sticky = {} if self.services.resolved.is_set("attachments") else _STICKY_SETTINGS
-        settings = {**default_settings_for(model, services=self.services), "model": model, **sticky, **session.settings}
+        settings = {**default_settings_for(model, services=self.services), "model": model, **sticky, **plan.settings}
         return opened(name, settings), context
 
     def list_models(self, current: str) -> list[str]:
@@ -158,21 +169,32 @@ class FolderEngines:
             await asyncio.to_thread(backend.store.close)
 
 
-class _SessionPlan:
-    """What is known of a session before it is opened: its folder, and the key of its conversation unless it is new."""
+class SessionPlan(Struct, frozen=True, kw_only=True):
+    """What is known of a session before it is opened.
 
-    def __init__(self, folder: Path, key: str | None, settings: Mapping[str, object]) -> None:
-        self.folder = folder
-        self.key = key
-        self.settings = settings
+    ``key`` is the key of its conversation, or None for a new one, which gets the ``settings``. ``servers`` are the MCP
+    servers that the editor names.
+    """
+
+    folder: Path
+    key: str | None
+    settings: Mapping[str, object]
+    servers: Sequence[McpServerSpec]
 
 
-def get_model(conversation: Conversation) -> str:
-    """Return the model of a conversation's next turn, or the demo model if none is named."""
-    try:
-        return conversation.model_for(TurnRequest(text=""))
-    except InvalidOperationError:
-        return DEMO_MODEL
+class Permissions:
+    """Asks the user of a session before something is changed; the session is set once it is open."""
+
+    def __init__(self) -> None:
+        self.session: AcpSession | None = None
+
+    async def allow(self, change: FileChange) -> bool:
+        """Return whether a note or the memory may be changed."""
+        return self.session is not None and await self.session.allow(change)
+
+    async def allow_call(self, tool: str, arguments: Mapping[str, object]) -> bool:
+        """Return whether a tool that may change something may be called."""
+        return self.session is not None and await self.session.allow_call(tool, arguments)
 
 
 class AcpAgent:
@@ -208,7 +230,7 @@ class AcpAgent:
             agent_capabilities=AgentCapabilities(
                 load_session=True,
                 prompt_capabilities=PromptCapabilities(image=True, embedded_context=True),
-                mcp_capabilities=McpCapabilities(),
+                mcp_capabilities=McpCapabilities(http=True),
                 session_capabilities=SessionCapabilities(
                     list=SessionListCapabilities(),
                     fork=SessionForkCapabilities(),
@@ -239,27 +261,35 @@ class AcpAgent:
     # Sessions.
 
     @_reports_errors
-    async def new_session(self, cwd: str, **_others: object) -> NewSessionResponse:
-        session = await self._open_session(cwd, None)
+    async def new_session(
+        self, cwd: str, mcp_servers: Sequence[McpServerConfig] | None = None, **_others: object
+    ) -> NewSessionResponse:
+        session = await self._open_session(cwd, None, mcp_servers)
         return NewSessionResponse(
             session_id=session.session_id, modes=session.modes(), config_options=self._config_options(session)
         )
 
     @_reports_errors
-    async def load_session(self, cwd: str, session_id: str, **_others: object) -> LoadSessionResponse | None:
-        session = await self._open_session(cwd, session_id)
+    async def load_session(
+        self, cwd: str, session_id: str, mcp_servers: Sequence[McpServerConfig] | None = None, **_others: object
+    ) -> LoadSessionResponse | None:
+        session = await self._open_session(cwd, session_id, mcp_servers)
         await session.replay()
         return LoadSessionResponse(modes=session.modes(), config_options=self._config_options(session))
 
     @_reports_errors
-    async def resume_session(self, session_id: str, cwd: str, **_others: object) -> ResumeSessionResponse:
-        session = await self._open_session(cwd, session_id)
+    async def resume_session(
+        self, session_id: str, cwd: str, mcp_servers: Sequence[McpServerConfig] | None = None, **_others: object
+    ) -> ResumeSessionResponse:
+        session = await self._open_session(cwd, session_id, mcp_servers)
         return ResumeSessionResponse(modes=session.modes(), config_options=self._config_options(session))
 
     @_reports_errors
-    async def fork_session(self, session_id: str, cwd: str, **_others: object) -> ForkSessionResponse:
+    async def fork_session(
+        self, session_id: str, cwd: str, mcp_servers: Sequence[McpServerConfig] | None = None, **_others: object
+    ) -> ForkSessionResponse:
         key = await self._copy_conversation(session_id)
-        session = await self._open_session(cwd, key)
+        session = await self._open_session(cwd, key, mcp_servers)
         return ForkSessionResponse(
             session_id=session.session_id, modes=session.modes(), config_options=self._config_options(session)
         )
@@ -302,7 +332,9 @@ class AcpAgent:
                 )
         return found
 
-    async def _open_session(self, cwd: str, session_id: str | None) -> AcpSession:
+    async def _open_session(
+        self, cwd: str, session_id: str | None, servers: Sequence[McpServerConfig] | None
+    ) -> AcpSession:
         """Open the conversation of a session, or start a new one, and announce its commands after the response."""
         assert self._client is not None, "an editor is connected"
         folder = Path(cwd)
@@ -314,7 +346,8 @@ class AcpAgent:
         earlier = self._sessions.pop(key, None) if key is not None else None
         if earlier is not None:
             await earlier.close()
-        session = await self._make_session(_SessionPlan(folder, key, self._settings), self._client)
+        plan = SessionPlan(folder=folder, key=key, settings=self._settings, servers=read_server_specs(servers or ()))
+        session = await self._make_session(plan, self._client)
         self._sessions[session.session_id] = session
         # The task runs after the response was queued: editors ignore updates of sessions that they do not know yet.
         task = asyncio.get_running_loop().create_task(self._announce(session))
@@ -322,26 +355,21 @@ class AcpAgent:
         task.add_done_callback(self._background.discard)
         return session
 
-    async def _make_session(self, plan: _SessionPlan, client: Client) -> AcpSession:
-        made: list[AcpSession] = []
-
-        async def allow(change: FileChange) -> bool:
-            return await made[0].allow(change)
-
-        conversation, context = await asyncio.to_thread(partial(self._engines.open_conversation, plan, allow))
+    async def _make_session(self, plan: SessionPlan, client: Client) -> AcpSession:
+        asks = Permissions()
+        conversation, context = await asyncio.to_thread(partial(self._engines.open_conversation, plan, asks))
         fs = self._capabilities.fs
         reads = partial(read_through_editor, client, conversation.id) if fs is not None and fs.read_text_file else None
         files = open_attachment_resolver(plan.folder, self._engines.services)
-        session = AcpSession(
+        asks.session = AcpSession(
             conversation,
             client=client,
             folder=plan.folder,
             reader=PromptReader(plan.folder, files, reads, self.commands.hints),
             commands=self.commands,
+            runner_context=context,
         )
-        session.runner_context = context
-        made.append(session)
-        return session
+        return asks.session
 
     async def _announce(self, session: AcpSession) -> None:
         try:
@@ -435,7 +463,7 @@ class AcpAgent:
         await asyncio.to_thread(partial(session.conversation.set, runner=runner))
 
     async def _set_model(self, session: AcpSession, model: str) -> None:
-        known = self._engines.list_models(get_model(session.conversation))
+        known = self._engines.list_models(session.model)
         if model not in known:
             raise BadInputError(f"The model {model[:200]!r} is not offered here.", hint=f"Choose {', '.join(known)}.")
         self._engines.pool.trust_model(model)
@@ -445,7 +473,7 @@ class AcpAgent:
 
     def _config_options(self, session: AcpSession) -> list[Any]:
         """Return runner and model as options; newer editors show these instead of modes."""
-        modes, model = session.modes(), get_model(session.conversation)
+        modes, model = session.modes(), session.model
         return [
             SessionConfigOptionSelect(
                 id=_MODE_OPTION,

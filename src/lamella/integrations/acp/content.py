@@ -260,7 +260,8 @@ class PromptReader:
         text = embedded_text
         if text is None:
             whole = await self._editor_text(location.path)
-            if whole is None and path is not None:
+            # A link in the folder may lead out of it.
+            if whole is None and location.path.resolve().is_relative_to(self._folder.resolve()):
                 whole = await run_in_own_thread(partial(read_text_file, location.path), name="lamella-read")
             if whole is None:
                 return None

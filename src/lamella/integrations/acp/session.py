@@ -1,7 +1,7 @@
 """One session of an editor: a conversation of the store, its permissions, and the updates that the editor gets."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +12,7 @@ from acp.helpers import (
     resource_link_block,
     start_tool_call,
     update_available_commands,
+    update_current_mode,
     update_tool_call,
     update_user_message,
     update_user_message_text,
@@ -32,10 +33,18 @@ from acp.schema import (
 from lamella.attach import Attachment, Code, Note, attachment_for_path
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.runner_context import RunnerContext, list_runners
+from lamella.conversation.turn import TurnRequest
 from lamella.conversation.turn_runner import TurnEvent
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.call import IncompleteReplyReason
-from lamella.errors import LamellaError, RunInProgressError
+from lamella.errors import (
+    AuthenticationError,
+    BadInputError,
+    InvalidOperationError,
+    LamellaError,
+    NotFoundError,
+    RunInProgressError,
+)
 from lamella.hints import Hints
 from lamella.integrations.acp.content import ContentBlock, PromptContent, PromptReader, describe_error, path_in_folder
 from lamella.integrations.acp.updates import (
@@ -48,6 +57,7 @@ from lamella.integrations.acp.updates import (
 )
 from lamella.ports import FileChange
 from lamella.runners.registry import RUNNERS
+from lamella.wiring import DEMO_MODEL
 
 _ALLOW, _ALLOW_ALL, _REJECT = "allow", "allow_all", "reject"
 
@@ -88,20 +98,28 @@ class AcpSession:
         folder: Path,
         reader: PromptReader,
         commands: SlashCommandSet,
+        runner_context: RunnerContext,
     ) -> None:
         self.conversation = conversation
         self.folder = folder
         self.session_id = conversation.id
-        self.runner_context: RunnerContext | None = None
+        self.runner_context = runner_context
         self._client = client
         self._reader = reader
         self._commands = commands
         self._updates = TurnUpdates(folder)
         self._task: asyncio.Task[PromptResponse] | None = None
         self._is_stopping = False
-        # Whether the user allowed all further changes of this session.
+        # What the user allowed for the rest of this session: changes to notes, and tools by name.
         self._allows_changes = False
+        self._allowed_tools: set[str] = set()
         self._title = conversation.title
+        self._runner = conversation.default_runner
+
+    @property
+    def model(self) -> str:
+        """The model of the next turn."""
+        return get_model(self.conversation)
 
     async def send(self, *updates: SessionUpdate) -> None:
         """Send updates to the editor."""
@@ -218,6 +236,9 @@ class AcpSession:
             used = (usage.prompt_tokens or 0) + (usage.output or 0)
             await self.send(usage_update(used, self.conversation.window, calls))
         await self._send_plan()
+        if self.conversation.default_runner != self._runner:
+            self._runner = self.conversation.default_runner
+            await self.send(update_current_mode(self._runner))
         title = self.conversation.title
         if title != self._title:
             self._title = title
@@ -281,22 +302,40 @@ class AcpSession:
             content=self._updates.change_content(change),
             locations=self._updates.locations(change.path),
         )
-        return await self._request_permission(asked)
+        answer = await self._request_permission(asked, "Allow all changes in this session")
+        self._allows_changes = self._allows_changes or answer == _ALLOW_ALL
+        return answer != _REJECT
 
-    async def _request_permission(self, asked: ToolCallUpdate) -> bool:
+    async def allow_call(self, tool: str, arguments: Mapping[str, object]) -> bool:
+        """Ask the user in the editor before a tool is called that may change something."""
+        if tool in self._allowed_tools:
+            return True
+        call = self._updates.find_call(tool, arguments)
+        asked = ToolCallUpdate(
+            tool_call_id=self._updates.next_call_id() if call is None else call.shown_id,
+            title=f"Call {tool}",
+            kind="other",
+            status="pending",
+            raw_input=dict(arguments),
+        )
+        answer = await self._request_permission(asked, f"Allow all calls of {tool} in this session")
+        if answer == _ALLOW_ALL:
+            self._allowed_tools.add(tool)
+        return answer != _REJECT
+
+    async def _request_permission(self, asked: ToolCallUpdate, always: str) -> str:
+        """Return what the user answered; an editor that cannot ask has not said yes."""
         options = [
             PermissionOption(option_id=_ALLOW, name="Allow", kind="allow_once"),
-            PermissionOption(option_id=_ALLOW_ALL, name="Allow all changes in this session", kind="allow_always"),
+            PermissionOption(option_id=_ALLOW_ALL, name=always, kind="allow_always"),
             PermissionOption(option_id=_REJECT, name="Reject", kind="reject_once"),
         ]
         try:
             answer = await self._client.request_permission(self.session_id, asked, options)
         except (RequestError, ConnectionError):
-            # An editor that cannot ask has not said yes.
-            return False
+            return _REJECT
         chosen = answer.outcome.option_id if isinstance(answer.outcome, AllowedOutcome) else _REJECT
-        self._allows_changes = self._allows_changes or chosen == _ALLOW_ALL
-        return chosen in (_ALLOW, _ALLOW_ALL)
+        return chosen if chosen in (_ALLOW, _ALLOW_ALL) else _REJECT
 
     # Modes.
 
@@ -314,12 +353,18 @@ class AcpSession:
         """Stop the answer under way, and close the note index and the MCP servers of the session."""
         await self.stop(IncompleteReplyReason.INTERRUPTED)
         context = self.runner_context
-        if context is None:
-            return
         if context.note_index is not None:
             await asyncio.to_thread(context.note_index.close)
         if context.mcp_servers is not None:
             await asyncio.to_thread(context.mcp_servers.close)
+
+
+def get_model(conversation: Conversation) -> str:
+    """Return the model of a conversation's next turn, or the demo model if none is named."""
+    try:
+        return conversation.model_for(TurnRequest(text=""))
+    except InvalidOperationError:
+        return DEMO_MODEL
 
 
 async def read_through_editor(client: Client, session_id: str, path: str) -> str | None:
@@ -331,8 +376,6 @@ async def read_through_editor(client: Client, session_id: str, path: str) -> str
 
 def to_request_error(error: LamellaError, hints: Hints) -> RequestError:
     """Return the error of the protocol for an error of the engine; editors show its message, so it has the hint."""
-    from lamella.errors import AuthenticationError, BadInputError, NotFoundError
-
     code = -32603
     if isinstance(error, AuthenticationError):
         code = -32000

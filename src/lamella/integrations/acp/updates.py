@@ -129,6 +129,10 @@ class TurnUpdates:
         same = (one for one in editing if str(one.arguments().get("path", "")).strip("/") in (change.path, ""))
         return next(same, next(iter(editing), None))
 
+    def find_call(self, tool: str, arguments: Mapping[str, object]) -> OpenToolCall | None:
+        """Return the open call of a tool with these arguments, or None."""
+        return next((one for one in self._open_calls if one.call.name == tool and one.arguments() == arguments), None)
+
     def next_call_id(self) -> str:
         """Return an id for the next call that the editor shows."""
         self._count += 1
