@@ -427,7 +427,7 @@ def test_prepared_conversation_has_a_break_and_a_question_to_press(
     page.get_by_role("button", name="At what time do we water now?").click()
     # The layer of the question is there before the first word of the answer.
     expect(picture).to_have_attribute("aria-valuemax", "6")
-    expect(picture).to_have_attribute("aria-valuetext", re.compile("Turn 6: .* It extends the request before"))
+    expect(picture).to_have_attribute("aria-valuetext", re.compile("Turn 6: .* It only adds to the request before"))
     expect(page.get_by_text("The answer is on its way")).to_be_attached()
     provider.allow(2)
     expect(page.locator(".answer").last).to_contain_text("At seven.")
@@ -510,6 +510,7 @@ def test_refused_note_is_not_written_and_every_tab_shows_the_answer(start: Start
         expect(one.get_by_text("You said no: nothing was written.")).to_be_visible()
         expect(one.locator(".answer")).to_contain_text("the user said no")
     assert note.read_text(encoding="utf-8") == before
+    expect(page.get_by_role("button", name="Copy the answer")).to_be_visible()
     # Keys say yes as well.
     ask(page, "Then again.")
     expect(page.get_by_role("button", name="Yes, write it")).to_be_visible()
@@ -528,3 +529,30 @@ def test_turn_that_was_stopped_before_an_answer_writes_nothing(start: StartServe
     expect(page.get_by_text("The turn ended before you answered: nothing was written.")).to_be_visible()
     expect(page.get_by_role("button", name="Yes, write it")).to_have_count(0)
     assert note.read_text(encoding="utf-8") == before
+
+
+def test_new_chat_gets_a_title_by_itself_and_the_call_is_listed(start: StartServer, tabs: Tabs) -> None:
+    server = start(TitlingProvider())
+    page = tabs.open(f"{server.url}/#/memory")
+    page.get_by_role("button", name="New chat").click()
+    ask(page, "When is the time for it?")
+    expect(page.locator(".answer")).to_contain_text("You asked")
+    expect(page.get_by_role("heading", level=1)).to_have_text("A garden plan")
+    expect(page.get_by_role("navigation", name="Chats").get_by_role("link", name="A garden plan")).to_be_visible()
+    page.get_by_role("link", name="Prompt", exact=True).click()
+    page.get_by_role("button", name="Table", exact=True).click()
+    expect(page.get_by_role("region", name="Calls beside the answers", exact=True)).to_contain_text("wrote the title")
+
+
+def test_title_that_was_given_is_kept(start: StartServer, tabs: Tabs) -> None:
+    server = start(TitlingProvider())
+    page = tabs.open(f"{server.url}/#/memory")
+    page.get_by_role("button", name="New chat").click()
+    page.get_by_role("button", name="Rename the chat").click()
+    page.get_by_label("Title of the chat").fill("My own")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("link", name="My own")).to_be_visible()
+    with page.expect_response(re.compile("/title$")) as written:
+        ask(page, "When is the time for it?")
+    assert written.value.json()["title"] == "My own"
+    expect(page.get_by_role("heading", level=1)).to_have_text("My own")

@@ -92,12 +92,12 @@ def test_break_says_what_the_miss_cost_in_tokens_and_money(start: StartServer, t
     for number, attach in enumerate(([spec], [], [])):
         if number == 2:
             server.client.post(f"/v1/conversations/{key}/rules", json={"text": "Answer in one sentence."})
-        asked = {"text": f"Question {number}?", "attach": attach}
-        planned = server.client.post(f"/v1/conversations/{key}/preview", json=asked).json()
+        text = f"Question {number}?"
+        planned = server.client.post(f"/v1/conversations/{key}/preview", json={"text": text, "attach": attach}).json()
         read, write = planned["cache"]["read"], planned["cache"]["write"]
         usage = Usage(plain=planned["tokens"]["total"] - read - write, read=read, write=write, output=1)
         provider._replies.append(ScriptedReply(text="In May.", usage=usage))
-        server.ask(key, asked["text"], attach=attach)
+        server.ask(key, text, attach=attach)
     miss = server.client.get(f"/v1/conversations/{key}/strata").json()["turns"][-1]["miss"]
     assert miss["tokens"] > 1_000
     page = open_prompt(tabs, server, key)

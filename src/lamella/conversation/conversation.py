@@ -334,6 +334,11 @@ class Conversation:
         return get_title(self._log)
 
     @property
+    def has_given_title(self) -> bool:
+        """Return whether the conversation was given a title; otherwise its first question serves as one."""
+        return bool(self._log.title)
+
+    @property
     def head(self) -> str:
         """Return the id of the last message of the active branch."""
         return self._log.head

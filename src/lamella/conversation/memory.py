@@ -122,7 +122,9 @@ def title_request(turns: Sequence[HistoryTurn], *, tokenizer: Tokenizer) -> Summ
     """Return the request for a title, made from the first turns, which say what a conversation is about."""
     taken = turns[:_TITLE_TURNS]
     asked = standalone_summary_messages(taken, tokenizer=tokenizer, config=_TITLE_CONFIG, max_tokens=_MAX_TITLE_TOKENS)
-    return SummaryRequest(key=summary_key(taken, [_TITLE_KEY]), messages=asked, max_tokens=_MAX_TITLE_TOKENS)
+    return SummaryRequest(
+        key=summary_key(taken, [_TITLE_KEY]), messages=asked, max_tokens=_MAX_TITLE_TOKENS, purpose=_TITLE_KEY
+    )
 
 
 def clean_title(text: str) -> str:

@@ -41,9 +41,9 @@ from lamella.ports import SharedTable
 if TYPE_CHECKING:
     from lamella.conversation.conversation import Conversation
 
-RecordCall = Callable[[ModelRequest, ModelAnswer, datetime], Awaitable[None]]
+# Records a call with its purpose and its time.
+RecordCall = Callable[[ModelRequest, ModelAnswer, str, datetime], Awaitable[None]]
 SAME_MODEL, NO_SUMMARIES = "same", "off"
-SUMMARY_PURPOSE = "summary"
 SUMMARY_TIMEOUT = 120.0
 # Tokens for the reasoning of a model that reasons before it writes, if the window has space for them.
 _MAX_REASONING_TOKENS = 2_000
@@ -103,8 +103,9 @@ class ModelSummaryFetcher:
     async def fetch_async(self, batch: SummaryRequestBatch) -> None:
         """Fetch the summaries on the event loop that sends, over its connections."""
 
-        async def note(request: ModelRequest, answer: ModelAnswer, at: datetime) -> None:
-            await self._pool.workers.run_uncancellable(partial(self._record_call, batch, request, answer, at=at))
+        async def note(request: ModelRequest, answer: ModelAnswer, purpose: str, at: datetime) -> None:
+            record = partial(self._record_call, batch, request, answer, purpose=purpose, at=at)
+            await self._pool.workers.run_uncancellable(record)
 
         await self._fetch_over(batch, note)
 
@@ -116,10 +117,10 @@ class ModelSummaryFetcher:
         if _is_loop_running():
             _fill_missing(batch, SummaryResult(failure=_EVENT_LOOP_BUSY))
             return
-        made: list[tuple[ModelRequest, ModelAnswer, datetime]] = []
+        made: list[tuple[ModelRequest, ModelAnswer, str, datetime]] = []
 
-        async def note(request: ModelRequest, answer: ModelAnswer, at: datetime) -> None:
-            made.append((request, answer, at))
+        async def note(request: ModelRequest, answer: ModelAnswer, purpose: str, at: datetime) -> None:
+            made.append((request, answer, purpose, at))
 
         try:
             loop = self._pool.loop
@@ -128,8 +129,8 @@ class ModelSummaryFetcher:
             else:
                 self._fetch_on_loop(loop, batch, note)
         finally:
-            for request, answer, at in made:
-                self._record_call(batch, request, answer, at=at)
+            for request, answer, purpose, at in made:
+                self._record_call(batch, request, answer, purpose=purpose, at=at)
 
     def _fetch_on_loop(
         self, loop: asyncio.AbstractEventLoop, batch: SummaryRequestBatch, record_call: RecordCall
@@ -143,9 +144,9 @@ class ModelSummaryFetcher:
             _fill_missing(batch, SummaryResult(failure=summary_timeout_message(self._summary_setting.timeout)))
 
     def _record_call(
-        self, batch: SummaryRequestBatch, request: ModelRequest, answer: ModelAnswer, *, at: datetime
+        self, batch: SummaryRequestBatch, request: ModelRequest, answer: ModelAnswer, *, purpose: str, at: datetime
     ) -> None:
-        self._chat.record_auxiliary_call(request, answer, purpose=SUMMARY_PURPOSE, after_message_id=batch.head, at=at)
+        self._chat.record_auxiliary_call(request, answer, purpose=purpose, after_message_id=batch.head, at=at)
 
     async def _fetch_over(
         self, batch: SummaryRequestBatch, record_call: RecordCall, *, own_connections: bool = False
@@ -228,7 +229,7 @@ class ModelSummaryFetcher:
         async def keep(given: ModelAnswer) -> None:
             if send_context.on_answer is not None:
                 await send_context.workers.run_uncancellable(send_context.on_answer)
-            await call.record_call(request, given, send_context.clock.now())
+            await call.record_call(request, given, summary_request.purpose, send_context.clock.now())
 
         try:
             async with asyncio.timeout(self._summary_setting.timeout):

@@ -78,7 +78,7 @@ _MAX_OPENING_CHARS = 40
 
 
 class SummaryRequest(Struct, frozen=True, kw_only=True):
-    """A summary that is needed: the messages to send, and the maximum length of the answer.
+    """A summary that is needed: the messages to send, the maximum length of the answer, and what the ledger calls it.
 
     ``key`` is the hash of the covered text, so that the same text is summarised only once. If ``messages`` extends the
     last request of the conversation, ``standalone_messages`` is an independent request, for a model that did not get
@@ -89,6 +89,7 @@ class SummaryRequest(Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     max_tokens: int
     standalone_messages: tuple[Message, ...] = ()
+    purpose: str = "summary"
 
     def __repr__(self) -> str:
         return repr_without(self, without=("messages", "standalone_messages"))

@@ -1,5 +1,8 @@
 """Routes for conversations: create, list, search, read, rename, erase, fork, export and import."""
 
+import asyncio
+import re
+from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -14,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ImportOutcome, MessageHit
-from lamella.errors import LamellaError, NotFoundError, StoreCorruptedError
+from lamella.errors import ConflictError, LamellaError, NotFoundError, StoreCorruptedError
 from lamella.ports import ConversationListItem
 from lamella.schemas.conversations import (
     ChangedConversationsJson,
@@ -46,6 +49,7 @@ router = make_router(prefix="/v1/conversations", tag="conversations")
 _NAME_FIELD = Field(default=None, min_length=1, max_length=200, examples=["api-review"])
 _MAX_PAGE_SIZE = 500
 _RANDOM_NAME_BYTES = 5
+_RANDOM_NAME = re.compile(rf"chat-[0-9a-f]{{{2 * _RANDOM_NAME_BYTES}}}")
 _ARCHIVE_FILE = "archive.md"
 
 
@@ -73,6 +77,19 @@ class ChangeConversationBody(BaseModel):
         if self.title is None and self.archived is None:
             raise ValueError("give a title, or archived")
         return self
+
+
+class TitleBody(BaseModel):
+    """Options for a title that the model writes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    only_if_missing: Annotated[
+        bool,
+        Field(
+            description="Write one only if nobody gave the conversation a title or a name. Turns may go on meanwhile."
+        ),
+    ] = False
 
 
 class BulkAction(StrEnum):
@@ -307,8 +324,15 @@ async def rename_or_archive_conversation(
 
 
 @router.post("/{conversation}/title", summary="Have a title written")
-async def write_title(*, conversation: str, state: StateDep, caller: ChatCaller) -> CreatedConversationJson:
-    """Ask the summary model for a title, and rename the conversation; without an answer the title stays."""
+async def write_title(
+    *, conversation: str, state: StateDep, caller: ChatCaller, body: TitleBody | None = None
+) -> CreatedConversationJson:
+    """Ask the summary model for a title, and rename the conversation; without an answer the title stays.
+
+    The ledger has the call under the purpose `title`. Without a summary model (the setting `summarizer`) none is made.
+    """
+    if body is not None and body.only_if_missing:
+        return await asyncio.to_thread(lambda: _write_missing_title(state, caller, conversation))
 
     def write(chat: Conversation) -> CreatedConversationJson:
         title = chat.suggest_title()
@@ -317,6 +341,22 @@ async def write_title(*, conversation: str, state: StateDep, caller: ChatCaller)
         return CreatedConversationJson(conversation=chat.id, name=chat.name, title=chat.title)
 
     return await state.change_conversation(caller, conversation, write, is_long=True)
+
+
+def _write_missing_title(state: ServerState, caller: Caller, conversation: str) -> CreatedConversationJson:
+    """Have a title written and set it, unless the conversation has one by then.
+
+    The conversation is not reserved: the next question does not wait for a title.
+    """
+    chat = state.open_conversation(caller, conversation)
+    if not chat.has_given_title and _RANDOM_NAME.fullmatch(chat.name):
+        title = chat.suggest_title()
+        chat = state.open_conversation(caller, chat.id)
+        if not chat.has_given_title and title != chat.title:
+            # Whoever writes at this moment has the conversation open: the title can wait until it is asked for.
+            with suppress(ConflictError):
+                chat.rename(title)
+    return CreatedConversationJson(conversation=chat.id, name=chat.name, title=chat.title)
 
 
 @router.delete("/{conversation}", summary="Erase a conversation")

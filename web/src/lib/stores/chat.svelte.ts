@@ -1,6 +1,7 @@
 // One conversation: its turns, and the answer that is under way. Stores stay when the user switches to another
 // conversation, so a stream goes on unseen.
 import { ApiError, conversationPath, getJson, sendJson, streamEvents, toApiError, type StreamEvent } from "../api/client";
+import { conversations } from "./conversations.svelte";
 import type {
   BranchJson,
   CitedSourceJson,
@@ -109,6 +110,8 @@ class LiveTurn implements TurnView {
   error = $state.raw<ApiError | null>(null);
   stored: TurnWithRoundsJson | null = null;
   lastEventId: string | null = null;
+  /** Whether this page asked the question, and not another tab or program. */
+  isOwn = false;
   private text = "";
   private thoughts = "";
   private timer: ReturnType<typeof setTimeout> | null = null;
@@ -313,6 +316,16 @@ export class ChatStore {
     }
   }
 
+  /** Has the model name a new chat, once it has answered. A chat that has a title or a name keeps it. */
+  private async writeTitle(): Promise<void> {
+    try {
+      this.title = await conversations.writeTitle(this.key, true);
+      this.version++;
+    } catch {
+      // The first question stays the title.
+    }
+  }
+
   /** Lets the model write what it asked for, or not. */
   async answerPermission(id: string, allowed: boolean): Promise<void> {
     try {
@@ -368,6 +381,7 @@ export class ChatStore {
   private async run(live: LiveTurn, method: "POST" | "PUT", path: string, body: object, replacesFrom: number | null = null): Promise<void> {
     if (this.busy) return;
     this.error = null;
+    live.isOwn = true;
     this.live = live;
     this.keepBefore = replacesFrom;
     await this.listen(live, () => streamEvents(method, conversationPath(this.key, path), { ...body, permissions: true }));
@@ -433,6 +447,7 @@ export class ChatStore {
         };
         this.stored = this.stored.with(stored, kept);
         this.live = null;
+        if (this.stored.length === 1 && kept.status === "done" && !kept.cut && live.isOwn) void this.writeTitle();
       }
     }
     this.keepBefore = null;

@@ -55,9 +55,9 @@ class ConversationsStore {
     return made.conversation;
   }
 
-  /** Has the model write a title, and returns it. */
-  async writeTitle(key: string): Promise<string> {
-    const made = await sendJson<CreatedConversationJson>("POST", conversationPath(key, "/title"));
+  /** Has the model write a title, and returns it; with `onlyIfMissing`, only for a chat that nobody named. */
+  async writeTitle(key: string, onlyIfMissing = false): Promise<string> {
+    const made = await sendJson<CreatedConversationJson>("POST", conversationPath(key, "/title"), { only_if_missing: onlyIfMissing });
     await this.load();
     return made.title;
   }
