@@ -121,6 +121,13 @@ class WorkflowError(BadInputError):
     remedy = "Correct the file, field or stage that the message names."
 
 
+class DocumentError(BadInputError):
+    """A document cannot be written: its format, style or template is not known, or a converter failed."""
+
+    code = "bad_document"
+    remedy = "Name another file, style or template, as the message says."
+
+
 class WriteDeniedError(BadInputError):
     """A file was not written: not permitted, changed meanwhile, or not a path that Lamella may write to."""
 

@@ -247,8 +247,8 @@ class StageProgress(Struct, frozen=True, kw_only=True):
     """A stage of a workflow: its status, attempt, decision and messages.
 
     ``status`` is None until the work has reached the stage. ``messages`` is its range of messages, which a stage has
-    once it is approved. ``data`` has the recorded fields, and ``missing`` the required fields that are not recorded
-    yet.
+    once it is approved. ``data`` has the recorded fields, ``field_labels`` their labels for people, and ``missing`` the
+    required fields that are not recorded yet.
     """
 
     id: str
@@ -262,13 +262,23 @@ class StageProgress(Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
     search: bool = False
     data: Mapping[str, object] = {}
+    field_labels: Mapping[str, str] = {}
+
+
+class StageWrite(Struct, frozen=True, kw_only=True):
+    """Something that was written in the current stage: who wrote it, and what it changed, as a diff."""
+
+    by_model: bool
+    diff: str
 
 
 class WorkflowProgress(Struct, frozen=True, kw_only=True):
     """The progress of a workflow.
 
     Once all stages are approved, ``current`` is None and ``status`` is ``approved``. ``references`` and ``citations``
-    count those of the approved stages and of the current one.
+    count those of the approved stages and of the current one. ``reference_items`` are the references as CSL-JSON, and
+    ``exhibits`` the captions of figures and tables by key. ``writes`` is what was written in the current stage, oldest
+    first; the last one can be undone.
     """
 
     workflow: str
@@ -279,6 +289,12 @@ class WorkflowProgress(Struct, frozen=True, kw_only=True):
     digest: tuple[StageDecision, ...]
     references: int = 0
     citations: int = 0
+    language: str = "en"
+    proposed_decision: str = ""
+    change_request: str = ""
+    writes: tuple[StageWrite, ...] = ()
+    reference_items: tuple[Mapping[str, object], ...] = ()
+    exhibits: Mapping[str, str] = {}
 
     @property
     def number(self) -> int:

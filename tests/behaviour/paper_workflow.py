@@ -12,8 +12,8 @@ from lamella.core.compaction.summaries import SummaryResult
 from lamella.core.log.events.compaction import StageEvent, WorkflowStageAction
 from lamella.core.log.turn import SystemParts
 from lamella.core.values import replace
-from lamella.core.workflow.export import build_workflow_system_parts
 from lamella.core.workflow.session import WorkflowSession, build_session, with_completed_stages
+from lamella.core.workflow.system_part import build_workflow_system_parts
 from lamella.wiring import build_prompt_settings as rules_of
 from lamella.wiring import load_settings, open_adapters
 from lamella.wiring.workflows import get_workflow
@@ -21,7 +21,7 @@ from lamella.wiring.workflows import get_workflow
 WINDOW = 128_000
 RULES = rules_of(load_settings({"profile": "seed-paper"}), open_adapters(None))
 PAPER = RULES.budget
-WORKFLOW = get_workflow("paper")
+WORKFLOW = get_workflow("paper", language="id")
 # Each stage with its last message; where the examples end one with a question, it ends with the answer before.
 ENDS = {
     "gagasan": 18,

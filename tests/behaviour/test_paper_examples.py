@@ -33,7 +33,7 @@ def test_under_85_percent_nothing_is_compacted() -> None:
     assert fitted.envelope.warnings == ()
     # The digest is in the prompt although nothing was compacted.
     system = fitted.envelope.messages[0].text
-    assert system.count("## Digest") == 1
+    assert system.count("## Keputusan") == 1
     assert system.count("- Gagasan Paper (Ideation): what was decided for gagasan") == 1
 
 

@@ -91,7 +91,7 @@ class Paper:
         assert work is not None
         sent = "\n".join(message.text for message in turn.messages)
         assert turn.tokens.total <= 0.95 * WINDOW
-        assert sent.count("\n## Digest\n") == (1 if any(one.digest for one in work.stages) else 0)
+        assert sent.count("\n## Keputusan\n") == (1 if any(one.digest for one in work.stages) else 0)
         assert "<stage_digest>" not in sent
         assert [one.digest for one in work.stages if one.digest and sent.count(one.digest) != 1] == []
 
@@ -117,7 +117,7 @@ class Paper:
         self.stages.append(stage.id)
 
     def walk(self) -> None:
-        self.chat.start_workflow("paper")
+        self.chat.start_workflow("paper", language="id")
         back = dict(GOES_BACK)
         while (work := self.chat.workflow) is not None and work.current is not None:
             if work.current in back:
@@ -157,7 +157,7 @@ def test_every_step_of_the_chain_was_used(paper: Paper) -> None:
 
 def test_first_stage_decisions_are_in_last_stage_prompt(paper: Paper) -> None:
     last = paper.turns[-1]
-    assert "Stage 13 of 13" in last.messages[0].text
+    assert "Tahap 13 dari 13" in last.messages[0].text
     assert [fact for fact in FACTS if last.messages[0].text.count(fact) != 1] == []
     # Not one message of that stage is left.
     assert not any("(gagasan)" in message.text for message in last.messages[1:])
@@ -173,10 +173,7 @@ def test_finished_paper_has_each_source_once(paper: Paper) -> None:
     assert text.startswith("# Kopi, Kafein, dan Tidur\n")
     assert text.count("https://s.org/1") == 1
     assert [line for line in text.splitlines() if line.startswith("## ")] == [
-        "## Gagasan Paper",
-        "## Penentuan Topik",
-        "## Menyusun Outline",
-        "## Penyusunan Abstrak",
+        "## Abstrak",
         "## Pendahuluan",
         "## Tinjauan Literatur",
         "## Metodologi",
@@ -184,7 +181,4 @@ def test_finished_paper_has_each_source_once(paper: Paper) -> None:
         "## Diskusi",
         "## Kesimpulan",
         "## Daftar Pustaka",
-        "## Lampiran",
-        "## Pemilihan Judul",
-        "## Bibliografi",
     ]

@@ -109,7 +109,7 @@ def test_work_is_exported_to_stdout_or_to_a_new_file(url: str, tmp_path: Path) -
         "citations+=https://example.org/a",
     )
     shown = rfc("export", "desks", "--title", "Desks")
-    assert shown.out.startswith("# Desks\n\n## Problem\n\n### problem\n\nTwice.\n")
+    assert shown.out.startswith("# Desks\n\n## Problem\n\n### Problem\n\nTwice.\n")
     assert shown.out.count("https://example.org/a") == 1
     place = tmp_path / "desks.md"
     written = rfc("export", "desks", "--to", str(place), "--json")

@@ -43,19 +43,19 @@ class Adapters(Struct, frozen=True, kw_only=True):
     secret_scanner: SecretScanner | None = None
     # Whether the application log may contain the beginning of an answer.
     logs_text_preview: bool = False
-    # Looks up a workflow by its name or path; None if workflows are not available.
-    load_workflow: Callable[[str], WorkflowSpec] | None = None
+    # Looks up a workflow by its name or path, in a language; None if workflows are not available.
+    load_workflow: Callable[[str, str | None], WorkflowSpec] | None = None
     # Whether a question is sent with matching passages that are no longer in the prompt.
     recall_hints: bool = False
 
-    def get_workflow(self, name_or_path: str) -> WorkflowSpec:
-        """Return a workflow by its name or the path of its file.
+    def get_workflow(self, name_or_path: str, *, language: str | None = None) -> WorkflowSpec:
+        """Return a workflow by its name or the path of its file, by default in its own language.
 
         Raises ``InvalidOperationError`` if workflows are not available here.
         """
         if self.load_workflow is None:
             raise InvalidOperationError("No workflow is known here.", hint="Work in a conversation that knows some.")
-        return self.load_workflow(name_or_path)
+        return self.load_workflow(name_or_path, language)
 
     def get_pricing(self, model: str | None) -> Pricing:
         """Return the cache profile and prices of a model; without a model the pricing has no price function."""

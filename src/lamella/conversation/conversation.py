@@ -93,11 +93,16 @@ from lamella.conversation.runner_context import (
 from lamella.conversation.runs import PositionedEvent, StreamPosition, replay_turn_events
 from lamella.conversation.sent_turns import list_last_requests, load_sent_turns
 from lamella.conversation.settings import SettingsOverrides
+from lamella.conversation.stage_tools import apply_stage_block, make_stage_tools
 from lamella.conversation.stages import (
+    SHIPPED_WORKFLOWS,
     build_progress,
     list_branch_stages_and_messages,
+    make_figure,
+    make_table,
     render_stage_part,
     to_stored_fields,
+    to_stored_references,
     with_branch_stages,
     with_current_stage,
 )
@@ -180,14 +185,24 @@ from lamella.core.prompt.state import PromptState
 from lamella.core.search.index import Passage, list_passages
 from lamella.core.search.recall import RECALL_TOKENS, RecallHit
 from lamella.core.values import replace
-from lamella.core.workflow.export import render_approved_stages
+from lamella.core.workflow.document import (
+    WorkflowDocument,
+    build_document,
+    render_document,
+    with_sections_of,
+)
 from lamella.core.workflow.session import (
     WorkflowSession,
+    add_references_event,
     approve_stage_event,
     build_session,
+    exhibit_event,
+    remove_event,
+    request_changes_event,
     rewind_event,
     start_workflow_event,
     submit_stage_event,
+    undo_event,
     write_fields_event,
 )
 from lamella.errors import ArtifactError, ConflictError, InvalidOperationError, WorkflowError
@@ -1382,10 +1397,14 @@ class Conversation:
         """Return the workflow session, or None if no workflow was started."""
         return build_session(list_branch_stages_and_messages(self._log)[0])
 
-    def start_workflow(self, name: str, *, at: datetime | None = None) -> WorkflowProgress:
-        """Start a workflow: ``paper``, ``rfc``, one of your own by name, or a workflow file by its path."""
+    def start_workflow(self, name: str, *, language: str | None = None, at: datetime | None = None) -> WorkflowProgress:
+        """Start a workflow: ``paper``, ``rfc``, one of your own by name, or a workflow file by its path.
+
+        ``language`` is a code such as ``id``. By default it is the language of the workflow file.
+        """
         self._check_idle()
-        workflow = self._adapters.get_workflow(check_text(name, "name", may_be_empty=False))
+        wanted = None if language is None else check_text(language, "language", may_be_empty=False)
+        workflow = self._adapters.get_workflow(check_text(name, "name", may_be_empty=False), language=wanted)
         return self._apply_stage_event(
             lambda last: start_workflow_event(self.workflow_session, workflow, after_message=last), at
         )
@@ -1398,6 +1417,62 @@ class Conversation:
             lambda last: write_fields_event(self._get_workflow_session(), given, after_message=last), at
         )
 
+    def add_references(self, references: Sequence[object], *, at: datetime | None = None) -> WorkflowProgress:
+        """Add references: CSL-JSON items, mappings with usual names such as ``authors`` and ``year``, or typed lines.
+
+        A source that is there already, by its DOI, its URL or its title and year, keeps its key.
+        """
+        self._check_idle()
+        given = to_stored_references(references)
+        return self._apply_stage_event(
+            lambda last: add_references_event(self._get_workflow_session(), given, after_message=last)[0], at
+        )
+
+    def add_table(
+        self,
+        key: str,
+        caption: str,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[object]],
+        *,
+        at: datetime | None = None,
+    ) -> WorkflowProgress:
+        """Add a table, or replace the one with this key; the text refers to it with ``@tbl:key``."""
+        self._check_idle()
+        exhibit = make_table(key, caption, columns, rows)
+        return self._apply_stage_event(
+            lambda last: exhibit_event(self._get_workflow_session(), exhibit, after_message=last), at
+        )
+
+    def add_figure(self, key: str, caption: str, image: bytes, *, at: datetime | None = None) -> WorkflowProgress:
+        """Add a figure (PNG or JPEG), or replace the one with this key; the text refers to it with ``@fig:key``."""
+        self._check_idle()
+        exhibit, contents = make_figure(key, caption, image)
+        return self._apply_stage_event(
+            lambda last: exhibit_event(self._get_workflow_session(), exhibit, after_message=last), at, contents=contents
+        )
+
+    def remove_from_work(self, key: str, *, at: datetime | None = None) -> WorkflowProgress:
+        """Remove a reference, a figure or a table by its key."""
+        self._check_idle()
+        name = check_text(key, "key", may_be_empty=False)
+        return self._apply_stage_event(
+            lambda last: remove_event(self._get_workflow_session(), name, after_message=last), at
+        )
+
+    def undo_stage_write(self, *, at: datetime | None = None) -> WorkflowProgress:
+        """Undo what was written last in the current stage, by a model or by a person."""
+        self._check_idle()
+        return self._apply_stage_event(lambda last: undo_event(self._get_workflow_session(), after_message=last), at)
+
+    def request_stage_changes(self, note: str, *, at: datetime | None = None) -> WorkflowProgress:
+        """Send the submitted stage back; the model reads in ``note`` what is to change."""
+        self._check_idle()
+        text = check_text(note, "note", may_be_empty=False)
+        return self._apply_stage_event(
+            lambda last: request_changes_event(self._get_workflow_session(), text, after_message=last), at
+        )
+
     def submit_stage(self, *, at: datetime | None = None) -> WorkflowProgress:
         """Submit the current stage for approval; raises an error that names missing required fields."""
         self._check_idle()
@@ -1406,7 +1481,10 @@ class Conversation:
         )
 
     def approve_stage(self, decision: str = "", *, at: datetime | None = None) -> WorkflowProgress:
-        """Approve the submitted stage; ``decision`` goes into the digest, cut to 200 characters."""
+        """Approve the submitted stage; ``decision`` goes into the digest, cut to 200 characters.
+
+        Without one, the proposed decision is approved, or else the recorded data.
+        """
         self._check_idle()
         text = check_text(decision, "decision")
         return self._apply_stage_event(
@@ -1421,9 +1499,44 @@ class Conversation:
             lambda last: rewind_event(self._get_workflow_session(), name, after_message=last), at
         )
 
+    @property
+    def stage_tools(self) -> Sequence[Tool]:
+        """Return the tools with which a model works on the current stage; pass them in ``tools``.
+
+        They write fields, references and tables, propose the decision and submit the stage. Only a person approves it.
+        """
+        session = self.workflow_session
+        return () if session is None else make_stage_tools(session, self._apply_model_write)
+
+    def apply_stage_answer(self, answer: str) -> str:
+        """Write what the ``stage`` block at the end of an answer says, as a model without tools gives it.
+
+        Returns what was written, or what is wrong with the block; an empty string if there is no block.
+        """
+        session = self.workflow_session
+        return "" if session is None else apply_stage_block(answer, session, self._apply_model_write)
+
+    def _apply_model_write(self, build_event: Callable[[WorkflowSession, str], StageEvent]) -> WorkflowSession:
+        """Write the event of a model, also while its turn is running, and return the session after it."""
+        with self.lock:
+            _, path = list_branch_stages_and_messages(self._log)
+            event = build_event(self._get_workflow_session(), path[-1] if path else "")
+            self._append(build_event_batch(event, timestamp=self._format_time(None)))
+            return self._get_workflow_session()
+
+    def document(self, title: str = "") -> WorkflowDocument:
+        """Return the document of the approved stages, its figures, tables and references, and what it lacks."""
+        session = self._get_workflow_session()
+        if self._adapters.load_workflow is not None and session.workflow.name in SHIPPED_WORKFLOWS:
+            current = self._adapters.load_workflow(session.workflow.name, session.workflow.language)
+            session = session._replace(workflow=with_sections_of(session.workflow, current))
+        document = build_document(session, title=check_text(title, "title"))
+        hashes = [one.image for one in document.exhibits if one.image]
+        return replace(document, images=self._conversation_log.read_contents(hashes)) if hashes else document
+
     def export_approved_stages(self, title: str = "") -> str:
         """Return the work as Markdown: every approved stage, and a bibliography that lists each source once."""
-        return render_approved_stages(self._get_workflow_session(), title=check_text(title, "title"))
+        return render_document(self.document(title))
 
     def _get_workflow_session(self) -> WorkflowSession:
         session = self.workflow_session
@@ -1433,7 +1546,13 @@ class Conversation:
             )
         return session
 
-    def _apply_stage_event(self, build_event: Callable[[str], StageEvent], at: datetime | None) -> WorkflowProgress:
+    def _apply_stage_event(
+        self,
+        build_event: Callable[[str], StageEvent],
+        at: datetime | None,
+        *,
+        contents: Mapping[str, bytes] | None = None,
+    ) -> WorkflowProgress:
         """Write the event that ``build_event`` returns for the last message of the branch.
 
         A waiting turn is ended first, so that a stage ends where a turn ends. The event is built twice: the first time,
@@ -1445,7 +1564,7 @@ class Conversation:
         self._stop_turn(empty_reply_id(self._log, self._log.head), at=at)
         _, path = list_branch_stages_and_messages(self._log)
         event = build_event(path[-1] if path else "")
-        self._append_and_reset(build_event_batch(event, timestamp=self._format_time(at)))
+        self._append_and_reset(build_event_batch(event, timestamp=self._format_time(at), contents=contents))
         progress = self.workflow
         assert progress is not None, "a workflow with an event was started"
         return progress

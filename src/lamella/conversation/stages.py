@@ -9,26 +9,33 @@ from collections.abc import Mapping, Sequence
 
 from lamella.conversation.log import records_up_to
 from lamella.conversation.turn import TurnRequest
+from lamella.conversation.validation import check_text
 from lamella.core.compaction.fitting import PromptSettings
-from lamella.core.log.events.compaction import StageEvent
+from lamella.core.log.events.compaction import Exhibit, StageEvent
 from lamella.core.log.log import FoldedLog
 from lamella.core.log.receipts import is_stage_data_id
 from lamella.core.log.turn_records import TurnRecord, branch_message_ids
 from lamella.core.prompt.state import PromptState
-from lamella.core.text.content import canonical_json, encode_text
+from lamella.core.text.content import canonical_json, encode_text, hash_bytes
 from lamella.core.values import replace
-from lamella.core.workflow.export import build_workflow_system_parts
 from lamella.core.workflow.session import (
     CITATIONS,
+    FIGURE_PREFIX,
     REFERENCES,
+    TABLE_PREFIX,
     WorkflowSession,
     attempt_message_ids,
     build_session,
+    collect_references,
+    diff_sessions,
+    format_field_value,
     list_sources,
+    list_stage_fields,
     with_completed_stages,
 )
+from lamella.core.workflow.system_part import build_workflow_system_parts
 from lamella.errors import ArtifactError, InvalidOperationError, WorkflowError
-from lamella.ports import StageDecision, StageProgress, WorkflowProgress
+from lamella.ports import StageDecision, StageProgress, StageWrite, WorkflowProgress
 
 
 def build_progress(session: WorkflowSession, message_ids: Sequence[str]) -> WorkflowProgress:
@@ -36,6 +43,7 @@ def build_progress(session: WorkflowSession, message_ids: Sequence[str]) -> Work
     workflow, current = session.workflow, session.current_stage
     labels = {stage.id: workflow.label(stage) for stage in workflow.stages}
     done = {one.stage: one for one in session.approved_attempts}
+    references = collect_references(session)
     counted = [*done, *([current.id] if current else [])]
 
     def count(name: str) -> int:
@@ -54,6 +62,10 @@ def build_progress(session: WorkflowSession, message_ids: Sequence[str]) -> Work
             missing=session.missing_fields if stage is current else (),
             search=stage.search,
             data=session.data.get(stage.id, {}),
+            field_labels={
+                name: workflow.field_label(stage, name)
+                for name in dict.fromkeys((*list_stage_fields(stage), *session.data.get(stage.id, {})))
+            },
         )
         for stage in workflow.stages
     )
@@ -74,8 +86,23 @@ def build_progress(session: WorkflowSession, message_ids: Sequence[str]) -> Work
         status=session.status,
         stages=stages,
         digest=digest,
-        references=count(REFERENCES),
+        references=max(count(REFERENCES), len(references)),
         citations=count(CITATIONS),
+        language=workflow.language,
+        proposed_decision=session.proposed_decision,
+        change_request=session.change_request,
+        writes=_list_writes(session),
+        reference_items=tuple(references.values()),
+        exhibits={key: one.exhibit.caption for key, one in session.exhibits.items()},
+    )
+
+
+def _list_writes(session: WorkflowSession) -> tuple[StageWrite, ...]:
+    """Return what was written in the current stage, oldest first, each with its diff."""
+    after = [*(change.before for change in session.changes[1:]), session][: len(session.changes)]
+    return tuple(
+        StageWrite(by_model=change.by_model, diff="\n".join(diff_sessions(change.before, one)))
+        for change, one in zip(session.changes, after, strict=True)
     )
 
 
@@ -84,6 +111,9 @@ def build_progress(session: WorkflowSession, message_ids: Sequence[str]) -> Work
 # Maximum size of the fields in one write, in characters of JSON.
 _MAX_JSON_CHARS = 1_000_000
 _SYSTEM_PART_NAME = "workflow"
+# The workflows that come with Lamella. Work that was started with an older version of one is exported by the sections
+# of the current one.
+SHIPPED_WORKFLOWS = frozenset({"paper", "rfc"})
 
 
 def list_branch_stages_and_messages(log: FoldedLog) -> tuple[Sequence[tuple[int, StageEvent]], Sequence[str]]:
@@ -161,3 +191,48 @@ def to_stored_fields(fields: Mapping[str, object]) -> dict[str, object]:
     # Canonical JSON sorts the names, so a workflow in memory lists them in the same order as one in a store.
     fields_as_stored: dict[str, object] = json.loads(text)
     return fields_as_stored
+
+
+def to_stored_references(references: Sequence[object]) -> Sequence[object]:
+    """Return references as a store would return them; raises ``WorkflowError`` if JSON cannot represent them."""
+    if isinstance(references, str | Mapping) or not isinstance(references, Sequence):
+        references = [references]
+    stored = to_stored_fields({REFERENCES: list(references)})[REFERENCES]
+    assert isinstance(stored, list), "a list stays a list"
+    return stored
+
+
+def make_table(key: str, caption: str, columns: Sequence[object], rows: Sequence[Sequence[object]]) -> Exhibit:
+    """Return a table with its cells as texts; the prefix of its key may be left out."""
+    name = check_text(key, "key", may_be_empty=False)
+    return Exhibit(
+        key=name if name.startswith(TABLE_PREFIX) else TABLE_PREFIX + name,
+        caption=check_text(caption, "caption"),
+        columns=tuple(format_field_value(cell) for cell in columns),
+        rows=tuple(tuple(format_field_value(cell) for cell in row) for row in rows),
+    )
+
+
+# The beginning of a file of each format that documents can show.
+_IMAGE_SIGNATURES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg"}
+_MAX_IMAGE_BYTES = 20_000_000
+
+
+def make_figure(key: str, caption: str, image: bytes) -> tuple[Exhibit, Mapping[str, bytes]]:
+    """Return a figure and the content to store for it; the prefix of its key may be left out."""
+    name = check_text(key, "key", may_be_empty=False)
+    media_type = next((found for start, found in _IMAGE_SIGNATURES.items() if image.startswith(start)), "")
+    if not media_type:
+        raise WorkflowError(f"The image of {name} is neither PNG nor JPEG.", hint="Save it in one of these formats.")
+    if len(image) > _MAX_IMAGE_BYTES:
+        raise WorkflowError(
+            f"The image of {name} has {len(image):,} bytes; at most {_MAX_IMAGE_BYTES:,} fit.", hint="Make it smaller."
+        )
+    found = hash_bytes(image)
+    exhibit = Exhibit(
+        key=name if name.startswith(FIGURE_PREFIX) else FIGURE_PREFIX + name,
+        caption=check_text(caption, "caption"),
+        image=found,
+        media_type=media_type,
+    )
+    return exhibit, {found: image}

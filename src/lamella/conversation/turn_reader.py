@@ -50,7 +50,7 @@ from lamella.core.prompt.templates import (
 from lamella.core.text.content import hash_text, is_web_address, normalize_line_ends
 from lamella.core.text.exact_terms import date_time_pattern
 from lamella.core.values import replace
-from lamella.core.workflow.export import WORKFLOW_HEADING
+from lamella.core.workflow.system_part import WORKFLOW_HEADINGS
 from lamella.errors import ArtifactError, BadInputError, SecretError, SourceNotFoundError, SourceUnreachableError
 from lamella.ports import NO_VAULT_MESSAGE, NoteList, SecretScanner, SourceReaders, no_vault_error
 
@@ -513,7 +513,7 @@ def _warn_about_times(system: SystemParts, previous_system: SystemParts) -> Iter
         ours = (
             name == "rules"
             or text == known.get(name, "")
-            or text.startswith((MEMORY_HEADING, WORKFLOW_HEADING, PROJECT_INTRO))
+            or text.startswith((MEMORY_HEADING, *WORKFLOW_HEADINGS, PROJECT_INTRO))
         )
         found = None if ours else date_time_pattern().search(text)
         if found is not None:

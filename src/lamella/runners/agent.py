@@ -6,11 +6,14 @@ round after round and answer from the results. ``run_staged`` is a chat that wor
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from typing import TYPE_CHECKING
 
 from lamella.conversation.runner_context import RunRequest, execute_run
+from lamella.conversation.tool_executor import LocalToolset
 from lamella.conversation.turn_runner import EventName, TurnEvent
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.values import replace
+from lamella.core.workflow.phrases import get_phrases
 from lamella.ports import WorkflowProgress
 from lamella.runners.tool_rounds import (
     RepeatedSearchGuard,
@@ -19,6 +22,9 @@ from lamella.runners.tool_rounds import (
     with_system_parts_and_tools,
 )
 from lamella.runners.write_blocks import with_write_blocks
+
+if TYPE_CHECKING:
+    from lamella.conversation.conversation import Conversation
 
 
 def run_chat(run_request: RunRequest) -> AsyncGenerator[TurnEvent, None]:
@@ -92,26 +98,62 @@ _NO_WORKFLOW_WARNING = "No workflow was begun in this conversation: begin one, s
 
 
 async def run_staged(run_request: RunRequest) -> AsyncGenerator[TurnEvent, None]:
-    """Chat in the stages of a workflow, with its instructions and decisions, and tools in stages that search.
+    """Chat in the stages of a workflow: the model writes them, and you approve.
 
     The conversation itself adds the workflow's instructions and decisions to every question, whichever runner answers
-    it.
+    it. A model without tools writes a block of JSON at the end of its answer.
     """
-    work = await run_request.send_context.workers.run(lambda: run_request.conversation.workflow)
+    workers = run_request.send_context.workers
+    work = await workers.run(lambda: run_request.conversation.workflow)
     tools = None
+    has_tools = run_request.runner_context.supports_tools(run_request.send_context.model)
     if work is None:
         run_request = with_system_parts_and_tools(run_request, parts={}, warning=_NO_WORKFLOW_WARNING)
-    elif _is_search_stage(work) and run_request.runner_context.supports_tools(run_request.send_context.model):
-        run_request, tools = await collect_tools(run_request)
-        run_request = with_system_parts_and_tools(run_request, parts={}, tools=list_offered_tools(run_request, tools))
-    elif (
-        run_request.toolset is None and run_request.turn_request is not None and run_request.turn_request.tools is None
-    ):
-        # An empty tuple withdraws the tools that an earlier, searching stage offered to the model.
-        run_request = with_system_parts_and_tools(run_request, parts={}, tools=())
+    elif has_tools and work.current is not None:
+        run_request, tools = await _offer_stage_tools(run_request, work)
+    else:
+        run_request = _without_stage_tools(run_request, work)
+    writes_json = work is not None and work.current is not None and not has_tools
     async with aclosing(execute_run(with_write_blocks(run_request), tools=tools)) as events:
         async for event in events:
+            if writes_json and event.kind is EventName.DONE:
+                for note in await workers.run(lambda: _apply_answer(run_request.conversation)):
+                    yield TurnEvent(kind=EventName.NOTE, message=note)
             yield event
+
+
+async def _offer_stage_tools(
+    run_request: RunRequest, progress: WorkflowProgress
+) -> tuple[RunRequest, LocalToolset | None]:
+    """Return the run request with the tools of the stage, and the tools to run if there are others than those."""
+    stage_tools = await run_request.send_context.workers.run(lambda: run_request.conversation.stage_tools)
+    parts = {"guidelines": get_phrases(progress.language).tools_notice}
+    if _is_search_stage(progress):
+        run_request, found = await collect_tools(run_request)
+        offered = list_offered_tools(run_request, found)
+        tools = LocalToolset(stage_tools, call_timeout=run_request.limits.call_seconds, earlier=found)
+        offered = (*tools.definitions, *(one for one in offered if one not in tools.definitions))
+        return with_system_parts_and_tools(run_request, parts=parts, tools=offered), tools
+    own = LocalToolset(stage_tools, call_timeout=run_request.limits.call_seconds, earlier=run_request.toolset)
+    offered = list_offered_tools(run_request, own)
+    run_request = with_system_parts_and_tools(run_request, parts=parts, tools=offered)
+    return replace(run_request, toolset=own), None
+
+
+def _without_stage_tools(run_request: RunRequest, progress: WorkflowProgress) -> RunRequest:
+    """Return the run request for a model without tools, or for work that is finished."""
+    notice = get_phrases(progress.language).json_notice.format() if progress.current is not None else ""
+    turn_request = run_request.turn_request
+    # An empty tuple withdraws the tools that an earlier stage offered to the model.
+    withdrawn = run_request.toolset is None and turn_request is not None and turn_request.tools is None
+    return with_system_parts_and_tools(run_request, parts={"guidelines": notice}, tools=() if withdrawn else None)
+
+
+def _apply_answer(conversation: "Conversation") -> list[str]:
+    """Write what the last answer says about the stage, and return what was written."""
+    reply = conversation.turns()[-1].reply
+    written = "" if reply is None else conversation.apply_stage_answer(reply.text)
+    return [written] if written else []
 
 
 def _is_search_stage(progress: WorkflowProgress) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import date
-from functools import partial
 from pathlib import Path
 
 from lamella.conversation.adapters import Adapters
@@ -36,7 +35,7 @@ def open_adapters(
         wire_formats=services.wire_formats,
         secret_scanner=services.secret_scanner,
         logs_text_preview=services.settings.log_preview,
-        load_workflow=partial(get_workflow, services=services),
+        load_workflow=lambda name, language: get_workflow(name, language=language, services=services),
         recall_hints=recall_hints_enabled(services.settings),
     )
 

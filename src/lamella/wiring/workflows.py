@@ -27,9 +27,9 @@ def open_workflows(services: ServiceContainer | None = None) -> "WorkflowFolder"
     return WorkflowFolder(Path(services.settings.workflow_folder or _DEFAULT_FOLDER).expanduser())
 
 
-def get_workflow(name: str, *, services: ServiceContainer | None = None) -> "WorkflowSpec":
-    """Return a workflow by its name or by the path of its file."""
-    return open_workflows(services).load(name)
+def get_workflow(name: str, *, language: str | None = None, services: ServiceContainer | None = None) -> "WorkflowSpec":
+    """Return a workflow by its name or by the path of its file, by default in its own language."""
+    return open_workflows(services).load(name, language=language)
 
 
 def list_workflows(*, services: ServiceContainer | None = None) -> list[str]:

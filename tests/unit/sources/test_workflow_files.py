@@ -57,7 +57,20 @@ def test_bundled_paper_has_thirteen_stages(folder: WorkflowFolder) -> None:
     assert all(set(stage.labels) == {"id", "en"} and stage.instructions and stage.phase for stage in paper.stages)
     assert [stage.id for stage in paper.stages if stage.search] == ["gagasan", "tinjauan_literatur"]
     assert [stage.id for stage in paper.stages if not stage.required] == ["lampiran"]
-    assert (paper.summary_language, paper.language) == ("Indonesian", "id")
+    assert (paper.language, paper.title) == ("en", "Academic paper")
+
+
+def test_paper_is_there_in_indonesian_with_the_same_keys(folder: WorkflowFolder) -> None:
+    english, indonesian = folder.load("paper"), folder.load("paper", language="id_ID")
+    assert (indonesian.language, indonesian.title) == ("id", "Karya tulis ilmiah")
+    assert [stage.required for stage in english.stages] == [stage.required for stage in indonesian.stages]
+    for one, other in zip(english.stages, indonesian.stages, strict=True):
+        assert one.instructions != other.instructions
+        assert one.phase != other.phase
+        assert [set(field.labels) for field in other.fields] == [{"id", "en"}] * len(other.fields)
+        assert set(one.required) <= {field.name for field in one.fields}
+    with pytest.raises(WorkflowError, match="not there in 'de'"):
+        folder.load("paper", language="de")
 
 
 def test_another_workflow_is_only_another_file(folder: WorkflowFolder) -> None:

@@ -109,7 +109,11 @@ def escape_line(text: str) -> str:
     if _PLAIN_LINE.fullmatch(text):
         return text
     text = _AMBIGUOUS_AMPERSAND.sub("&amp;", text)
-    text = text.replace("<", "&lt;").replace(">", "&gt;")
+    return escape_control_characters(text.replace("<", "&lt;").replace(">", "&gt;"))
+
+
+def escape_control_characters(text: str) -> str:
+    """Escape line breaks and other control characters, so that a text stays on one line; all else is unchanged."""
     return _CONTROL_CHARACTER.sub(lambda match: f"&#{ord(match.group())};", text)
 
 

@@ -13,16 +13,26 @@ from typing import NamedTuple
 
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.compaction.rules import CompactionConfig, CompletedStage, SummaryConfig
-from lamella.core.log.events.compaction import StageEvent, StageSpec, WorkflowSpec, WorkflowStageAction
+from lamella.core.log.events.compaction import (
+    Exhibit,
+    StageEvent,
+    StageFieldSpec,
+    StageFieldType,
+    StageSpec,
+    WorkflowSpec,
+    WorkflowStageAction,
+)
 from lamella.core.log.receipts import stage_data_id
 from lamella.core.text.content import truncate_words
+from lamella.core.text.diff import diff_excerpt, diff_lines
 from lamella.core.values import replace
+from lamella.core.workflow.phrases import get_phrases, language_name
+from lamella.core.workflow.references import CslItem, ReferenceList, add_references, to_reference
 from lamella.errors import WorkflowError
 
 # Maximum characters of a decision in the digest, and how many of the last completed stages count as recent.
 MAX_DECISION_CHARS = 200
 RECENT_STAGES = 3
-_NO_DECISION_TEXT = "approved; nothing was written down for it"
 
 
 class StageStatus(StrEnum):
@@ -53,6 +63,20 @@ class StageApproval(NamedTuple):
         return stage_data_id(self.stage, self.number)
 
 
+class StageExhibit(NamedTuple):
+    """A figure or a table, and the stage that it was added in."""
+
+    stage: str
+    exhibit: Exhibit
+
+
+class StageChange(NamedTuple):
+    """Something that was written in the current stage, by a model or by a person, and the session before it."""
+
+    by_model: bool
+    before: "WorkflowSession"
+
+
 class WorkflowSession(NamedTuple):
     """The state of a workflow on a branch.
 
@@ -60,6 +84,11 @@ class WorkflowSession(NamedTuple):
         stage_index: Index of the current stage; the number of stages once all are approved.
         stage_start: How many messages came before the work on the current stage began, the last time.
         data: The written fields, by stage and field name. Stages invalidated by a rewind keep theirs.
+        references: The added references by key, as CSL-JSON items.
+        exhibits: The figures and tables by key.
+        proposed_decision: The decision that was proposed for the current stage.
+        change_request: What the user wants changed in the current stage.
+        changes: What was written since the current stage began, oldest first; each can be undone.
     """
 
     workflow: WorkflowSpec
@@ -68,6 +97,11 @@ class WorkflowSession(NamedTuple):
     stage_start: int = 0
     data: Mapping[str, Mapping[str, object]] = {}
     attempts: tuple[StageApproval, ...] = ()
+    references: Mapping[str, CslItem] = {}
+    exhibits: Mapping[str, StageExhibit] = {}
+    proposed_decision: str = ""
+    change_request: str = ""
+    changes: tuple[StageChange, ...] = ()
 
     @property
     def current_stage(self) -> StageSpec | None:
@@ -86,7 +120,11 @@ class WorkflowSession(NamedTuple):
         if current is None:
             return ()
         values = self.data.get(current.id, {})
-        return tuple(name for name in current.required if not is_filled_in(values.get(name)))
+        return tuple(
+            name
+            for name in current.required
+            if not is_filled_in(values.get(name)) and not (self.references and _lists_references(current, name))
+        )
 
     def attempt_number(self, stage: str) -> int:
         """Return the number of the current attempt at a stage, or of its last one."""
@@ -98,6 +136,12 @@ class WorkflowSession(NamedTuple):
         if self.current_stage is not None and stage.id == self.current_stage.id:
             return self.status
         return StageStatus.APPROVED if any(one.stage == stage.id for one in self.approved_attempts) else None
+
+
+def _lists_references(stage: StageSpec, name: str) -> bool:
+    """Return whether a field only lists references, which the session has anyway."""
+    field = stage.field(name)
+    return field is not None and field.type is StageFieldType.REFERENCES
 
 
 def is_filled_in(value: object) -> bool:
@@ -138,6 +182,15 @@ def _concerns_current_stage(session: WorkflowSession, event: StageEvent) -> bool
     return session.current_stage is not None and session.current_stage.id == event.stage
 
 
+def _with_change(session: WorkflowSession, event: StageEvent, changed: WorkflowSession) -> WorkflowSession:
+    """Return the changed session with a record of the change; a stage that awaited approval is open again."""
+    pending = session.status is StageStatus.PENDING
+    change = StageChange(by_model=event.by_model, before=session._replace(changes=()))
+    return changed._replace(
+        status=StageStatus.REVISION if pending else session.status, changes=(*session.changes, change)
+    )
+
+
 def _apply_data(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
     if not _concerns_current_stage(session, event):
         return session
@@ -145,21 +198,56 @@ def _apply_data(session: WorkflowSession, event: StageEvent, _message_count: int
     # Required fields come first, in their declared order, in any order of writing.
     first = () if session.current_stage is None else session.current_stage.required
     fields = {name: fields[name] for name in dict.fromkeys((*first, *fields)) if fields.get(name) is not None}
-    pending = session.status is StageStatus.PENDING
-    status = StageStatus.REVISION if pending else session.status
-    return session._replace(data={**session.data, event.stage: fields}, status=status)
+    return _with_change(session, event, session._replace(data={**session.data, event.stage: fields}))
+
+
+def _apply_references(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
+    """Add and remove references; this is possible at any stage, and when all are approved."""
+    items = {**session.references, **{str(item["id"]): item for item in event.references if item.get("id")}}
+    references = {key: item for key, item in items.items() if key not in event.removed}
+    return _with_change(session, event, session._replace(references=references))
+
+
+def _apply_exhibit(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
+    exhibits = {key: one for key, one in session.exhibits.items() if key not in event.removed}
+    if event.exhibit is not None:
+        key = event.exhibit.key
+        # A new version of a figure stays in the section that shows it.
+        stage = exhibits[key].stage if key in exhibits else event.stage
+        exhibits[key] = StageExhibit(stage=stage, exhibit=event.exhibit)
+    return _with_change(session, event, session._replace(exhibits=exhibits))
+
+
+def _apply_decision(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
+    if not _concerns_current_stage(session, event):
+        return session
+    decision = truncate_words(event.decision, MAX_DECISION_CHARS)
+    change = StageChange(by_model=event.by_model, before=session._replace(changes=()))
+    return session._replace(proposed_decision=decision, changes=(*session.changes, change))
+
+
+def _apply_undo(session: WorkflowSession, _event: StageEvent, _message_count: int) -> WorkflowSession:
+    if not session.changes:
+        return session
+    return session.changes[-1].before._replace(changes=session.changes[:-1])
 
 
 def _apply_submit(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
     fits = _concerns_current_stage(session, event) and not session.missing_fields
-    return session._replace(status=StageStatus.PENDING) if fits else session
+    return session._replace(status=StageStatus.PENDING, change_request="") if fits else session
+
+
+def _apply_changes(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
+    if not _concerns_current_stage(session, event) or session.status is not StageStatus.PENDING:
+        return session
+    return session._replace(status=StageStatus.REVISION, change_request=event.decision)
 
 
 def _apply_approve(session: WorkflowSession, event: StageEvent, message_count: int) -> WorkflowSession:
     if not _concerns_current_stage(session, event) or session.status is not StageStatus.PENDING:
         return session
     number = session.attempt_number(event.stage)
-    decision = truncate_words(event.decision, MAX_DECISION_CHARS) or _NO_DECISION_TEXT
+    decision = truncate_words(event.decision, MAX_DECISION_CHARS) or get_phrases(session.workflow.language).no_decision
     made = StageApproval(
         stage=event.stage,
         number=number,
@@ -169,8 +257,18 @@ def _apply_approve(session: WorkflowSession, event: StageEvent, message_count: i
     )
     at = session.stage_index + 1
     status = StageStatus.DRAFTING if at < len(session.workflow.stages) else StageStatus.APPROVED
+    return _begin_stage(session, at, message_count)._replace(status=status, attempts=(*session.attempts, made))
+
+
+def _begin_stage(session: WorkflowSession, stage_index: int, message_count: int) -> WorkflowSession:
+    """Return the session at the beginning of a stage: what was written before cannot be undone any more."""
     return session._replace(
-        stage_index=at, status=status, stage_start=message_count, attempts=(*session.attempts, made)
+        stage_index=stage_index,
+        status=StageStatus.DRAFTING,
+        stage_start=message_count,
+        proposed_decision="",
+        change_request="",
+        changes=(),
     )
 
 
@@ -184,13 +282,18 @@ def _apply_rewind(session: WorkflowSession, event: StageEvent, message_count: in
         return session._replace(status=StageStatus.REVISION) if pending else session
     later = {stage.id for stage in session.workflow.stages[to:]}
     attempts = tuple(one._replace(is_void=True) if one.stage in later else one for one in session.attempts)
-    return session._replace(stage_index=to, status=StageStatus.DRAFTING, stage_start=message_count, attempts=attempts)
+    return _begin_stage(session, to, message_count)._replace(attempts=attempts)
 
 
 _ACTION_HANDLERS = {
     WorkflowStageAction.DATA: _apply_data,
+    WorkflowStageAction.REFERENCES: _apply_references,
+    WorkflowStageAction.EXHIBIT: _apply_exhibit,
+    WorkflowStageAction.DECISION: _apply_decision,
+    WorkflowStageAction.UNDO: _apply_undo,
     WorkflowStageAction.SUBMIT: _apply_submit,
     WorkflowStageAction.APPROVE: _apply_approve,
+    WorkflowStageAction.CHANGES: _apply_changes,
     WorkflowStageAction.REWIND: _apply_rewind,
 }
 
@@ -248,7 +351,13 @@ def format_field_value(value: object) -> str:
             return str(value)
 
 
-def format_stage_data(fields: Mapping[str, object], *, max_chars: int, max_field_chars: int | None = None) -> str:
+def format_stage_data(
+    fields: Mapping[str, object],
+    *,
+    max_chars: int,
+    max_field_chars: int | None = None,
+    nothing_written: str = "(nothing was written down for this stage)",
+) -> str:
     """Format the fields of a stage, without its sources, on one line of at most ``max_chars`` characters.
 
     ``max_field_chars`` limits the characters of one field. The result is never empty. If not everything fits, the long
@@ -263,7 +372,7 @@ def format_stage_data(fields: Mapping[str, object], *, max_chars: int, max_field
     wanted_chars = {name: min(len(text), max_field_chars or max_chars) for name, text in texts.items()}
     shares = _allocate_chars(wanted_chars, max(max_chars - names, _MIN_TEXT_CHARS * len(texts)))
     parts = [f"{name}: {truncate_keeping_urls(text, shares[name])}" for name, text in texts.items()]
-    return truncate_words(_SEPARATOR.join(parts), max_chars) or "(nothing was written down for this stage)"
+    return truncate_words(_SEPARATOR.join(parts), max_chars) or nothing_written
 
 
 def _allocate_chars(needed: Mapping[str, int], max_chars: int) -> dict[str, int]:
@@ -313,19 +422,46 @@ def _iter_locations(source: Mapping[str, str]) -> Iterator[str]:
     yield from (match.group() for match in _ADDRESS.finditer(source.get("text", "")))
 
 
-def render_sources(fields: Mapping[str, object]) -> list[str]:
+def render_sources(fields: Mapping[str, object], *, language: str = "en") -> list[str]:
     """Return one line for each of the first sources of each field, and the number of the remaining ones."""
     lines: list[str] = []
+    phrases = get_phrases(language)
     for name in SOURCE_FIELDS:
         sources = list_sources(fields.get(name))
         if not sources:
             continue
-        lines.append(f"{name} ({min(len(sources), MAX_SHOWN_SOURCES)} of {len(sources):,}):")
+        shown = min(len(sources), MAX_SHOWN_SOURCES)
+        lines.append(phrases.sources_shown.format(name=name, shown=shown, count=f"{len(sources):,}"))
         lines += [
             f"  {number}. {format_source(one)}" for number, one in enumerate(sources[:MAX_SHOWN_SOURCES], start=1)
         ]
-        lines += [f"  and {len(sources) - MAX_SHOWN_SOURCES:,} more"] if len(sources) > MAX_SHOWN_SOURCES else []
+        if len(sources) > MAX_SHOWN_SOURCES:
+            lines.append(phrases.more_sources.format(count=f"{len(sources) - MAX_SHOWN_SOURCES:,}"))
     return lines
+
+
+def collect_references(session: WorkflowSession) -> dict[str, CslItem]:
+    """Return the references of the work by key: those that were added, and the sources in fields of its stages.
+
+    Sources in fields of stages that are neither approved nor current are left out. A source that cannot be read as a
+    reference keeps its text as title.
+    """
+    stages = [one.stage for one in session.approved_attempts]
+    stages += [session.current_stage.id] if session.current_stage else []
+    listed = ReferenceList(session.references)
+    for stage in stages:
+        spec = next((one for one in session.workflow.stages if one.id == stage), None)
+        fields: Mapping[str, object] = session.data.get(stage, {})
+        described = [] if spec is None else [one.name for one in spec.fields if one.type is StageFieldType.REFERENCES]
+        for name in dict.fromkeys((*SOURCE_FIELDS, *described)):
+            for source in list_sources(fields.get(name)):
+                if source.get("text") in listed.items:
+                    continue
+                try:
+                    listed.add(to_reference(source))
+                except WorkflowError:
+                    listed.add({"type": "document", "title": format_source(source)})
+    return dict(listed.items)
 
 
 # Actions: each function checks one and returns its event.
@@ -346,15 +482,250 @@ def start_workflow_event(session: WorkflowSession | None, workflow: WorkflowSpec
     )
 
 
-def write_fields_event(session: WorkflowSession, fields: Mapping[str, object], *, after_message: str) -> StageEvent:
-    """Return the event that writes fields of the current stage; a value of None removes the field."""
+def write_fields_event(
+    session: WorkflowSession, fields: Mapping[str, object], *, after_message: str, by_model: bool = False
+) -> StageEvent:
+    """Return the event that writes fields of the current stage; a value of None removes the field.
+
+    A model may write only the fields that the workflow describes, with values of their types.
+    """
     stage = _get_current_stage(session)
     if not fields:
         raise WorkflowError("There is nothing to write down.", hint="Give fields by name, each with a value.")
     blank = next((name for name in fields if not name.strip() or not name.isprintable()), None)
     if blank is not None:
         raise WorkflowError(f"A field is called {blank!r}.", hint="Give it a name of letters on one line.")
-    return StageEvent(action=WorkflowStageAction.DATA, after=after_message, stage=stage.id, fields=fields)
+    if by_model:
+        _check_fields_are_known(stage, fields)
+        for name, value in fields.items():
+            _check_field_type(stage.field(name), value)
+    return StageEvent(
+        action=WorkflowStageAction.DATA, after=after_message, stage=stage.id, fields=fields, by_model=by_model
+    )
+
+
+def list_stage_fields(stage: StageSpec) -> tuple[str, ...]:
+    """Return the names of the fields that a stage has by its workflow, required ones first."""
+    return tuple(dict.fromkeys((*stage.required, *(one.name for one in stage.fields))))
+
+
+def _check_fields_are_known(stage: StageSpec, fields: Mapping[str, object]) -> None:
+    known = list_stage_fields(stage)
+    unknown = [name for name in fields if name not in known]
+    # A workflow that names no fields at all leaves them to whoever writes.
+    if known and stage.fields and unknown:
+        raise WorkflowError(
+            f"The stage {stage.id} has no field {unknown[0]!r}.", hint=f"Write one of: {', '.join(known)}."
+        )
+
+
+def _check_field_type(field: StageFieldSpec | None, value: object) -> None:
+    """Raise ``WorkflowError`` if a value does not have the type of its field."""
+    kind = StageFieldType.ANY if field is None else field.type
+    if field is None or value is None or kind is StageFieldType.ANY:
+        return
+    entries: Sequence[object] = value if isinstance(value, Sequence) else (None,)
+    if kind is StageFieldType.TEXT and not isinstance(value, str):
+        raise _wrong_type_error(field, value, "a text")
+    if kind is StageFieldType.NUMBER and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise _wrong_type_error(field, value, "a number")
+    if kind is StageFieldType.LIST and not all(map(_is_entry, entries)):
+        raise _wrong_type_error(field, value, "a list of texts, or a text")
+    if kind is StageFieldType.REFERENCES:
+        for source in list_sources(value):
+            to_reference(source)
+
+
+def _is_entry(value: object) -> bool:
+    return isinstance(value, str | int | float | Mapping)
+
+
+def _wrong_type_error(field: StageFieldSpec, value: object, expected: str) -> WorkflowError:
+    return WorkflowError(
+        f"The field {field.name} takes {expected}, not {type(value).__name__}.",
+        hint=f"Write {expected} as {field.name}.",
+    )
+
+
+def add_references_event(
+    session: WorkflowSession, given: Sequence[object], *, after_message: str, by_model: bool = False
+) -> tuple[StageEvent, list[str]]:
+    """Return the event that adds references, and the key of each one that was given, in order.
+
+    A source that is there already keeps its key and gets the details that it lacked.
+    """
+    if not given:
+        raise WorkflowError("There is no reference to add.", hint="Give at least one, with a title or a DOI.")
+    items, keys = add_references(session.references, given)
+    event = StageEvent(
+        action=WorkflowStageAction.REFERENCES,
+        after=after_message,
+        stage=_stage_id(session),
+        references=tuple(items),
+        by_model=by_model,
+    )
+    return event, keys
+
+
+def remove_event(session: WorkflowSession, key: str, *, after_message: str, by_model: bool = False) -> StageEvent:
+    """Return the event that removes a reference, a figure or a table by its key."""
+    if key not in session.references and key not in session.exhibits:
+        known = ", ".join((*session.references, *session.exhibits)) or "none"
+        raise WorkflowError(f"There is no reference, figure or table {key!r}.", hint=f"There are: {known}.")
+    is_reference = key in session.references
+    return StageEvent(
+        action=WorkflowStageAction.REFERENCES if is_reference else WorkflowStageAction.EXHIBIT,
+        after=after_message,
+        stage=_stage_id(session),
+        removed=(key,),
+        by_model=by_model,
+    )
+
+
+FIGURE_PREFIX, TABLE_PREFIX = "fig:", "tbl:"
+_EXHIBIT_KEY = re.compile(r"(?:fig|tbl):[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
+_MAX_EXHIBITS, _MAX_CAPTION_CHARS, _MAX_CELLS, _MAX_CELL_CHARS = 500, 1_000, 20_000, 2_000
+
+
+def exhibit_event(
+    session: WorkflowSession, exhibit: Exhibit, *, after_message: str, by_model: bool = False
+) -> StageEvent:
+    """Return the event that adds a figure or a table, or replaces the one with the same key."""
+    if not _EXHIBIT_KEY.fullmatch(exhibit.key):
+        raise WorkflowError(
+            f"The key of a figure or a table is {exhibit.key!r}.", hint="Use fig: or tbl: and a name: fig:sleep."
+        )
+    caption = " ".join(exhibit.caption.split())
+    if not caption or len(caption) > _MAX_CAPTION_CHARS:
+        raise WorkflowError(
+            f"The caption of {exhibit.key} has {len(caption):,} characters.",
+            hint=f"Give it 1 to {_MAX_CAPTION_CHARS:,} characters.",
+        )
+    if exhibit.key.startswith(TABLE_PREFIX):
+        _check_table(exhibit)
+    if len(session.exhibits) >= _MAX_EXHIBITS and exhibit.key not in session.exhibits:
+        raise WorkflowError(f"There are {_MAX_EXHIBITS} figures and tables already.", hint="Remove one first.")
+    return StageEvent(
+        action=WorkflowStageAction.EXHIBIT,
+        after=after_message,
+        stage=_stage_id(session),
+        exhibit=replace(exhibit, caption=caption),
+        by_model=by_model,
+    )
+
+
+def _check_table(exhibit: Exhibit) -> None:
+    width = len(exhibit.columns)
+    if not width or not exhibit.rows:
+        raise WorkflowError(f"The table {exhibit.key} is empty.", hint="Give it columns, and at least one row.")
+    uneven = next((at for at, row in enumerate(exhibit.rows, start=1) if len(row) != width), None)
+    if uneven is not None:
+        raise WorkflowError(
+            f"Row {uneven} of {exhibit.key} has {len(exhibit.rows[uneven - 1])} cells, and there are {width} columns.",
+            hint="Give each row one cell for each column.",
+        )
+    cells = [cell for row in (exhibit.columns, *exhibit.rows) for cell in row]
+    if len(cells) > _MAX_CELLS or max(map(len, cells)) > _MAX_CELL_CHARS:
+        raise WorkflowError(
+            f"The table {exhibit.key} has {len(cells):,} cells, the longest of {max(map(len, cells)):,} characters.",
+            hint=f"At most {_MAX_CELLS:,} cells of {_MAX_CELL_CHARS:,} characters fit.",
+        )
+
+
+def propose_decision_event(
+    session: WorkflowSession, decision: str, *, after_message: str, by_model: bool = False
+) -> StageEvent:
+    """Return the event that proposes the decision of the current stage; whoever approves it may change it."""
+    stage = _get_current_stage(session)
+    if not decision.strip():
+        raise WorkflowError("The decision is blank.", hint="Say in a sentence what was decided.")
+    return StageEvent(
+        action=WorkflowStageAction.DECISION,
+        after=after_message,
+        stage=stage.id,
+        decision=truncate_words(" ".join(decision.split()), MAX_DECISION_CHARS),
+        by_model=by_model,
+    )
+
+
+def undo_event(session: WorkflowSession, *, after_message: str) -> StageEvent:
+    """Return the event that takes back what was written last in the current stage."""
+    if not session.changes:
+        raise WorkflowError(
+            "Nothing was written since this stage began.", hint="Go back to an earlier stage to change what it has."
+        )
+    return StageEvent(action=WorkflowStageAction.UNDO, after=after_message, stage=_stage_id(session))
+
+
+def request_changes_event(session: WorkflowSession, note: str, *, after_message: str) -> StageEvent:
+    """Return the event that sends a submitted stage back; ``note`` says what is to change."""
+    stage = _get_current_stage(session)
+    if session.status is not StageStatus.PENDING:
+        raise WorkflowError(
+            f"The stage {stage.id} is not submitted: its status is {session.status}.", hint="Submit it first."
+        )
+    text = " ".join(note.split())
+    if not text or len(text) > _MAX_CAPTION_CHARS:
+        raise WorkflowError(
+            f"The request for changes has {len(text):,} characters.",
+            hint=f"Say in 1 to {_MAX_CAPTION_CHARS:,} characters what is to change.",
+        )
+    return StageEvent(action=WorkflowStageAction.CHANGES, after=after_message, stage=stage.id, decision=text)
+
+
+def _stage_id(session: WorkflowSession) -> str:
+    return "" if session.current_stage is None else session.current_stage.id
+
+
+# What a change did, as lines of a diff.
+
+
+def diff_sessions(before: WorkflowSession, after: WorkflowSession) -> list[str]:
+    """Return what was written between two states of a session, as lines with ``-`` and ``+``."""
+    lines: list[str] = []
+    for stage in dict.fromkeys((*before.data, *after.data)):
+        old, new = before.data.get(stage, {}), after.data.get(stage, {})
+        for name in dict.fromkeys((*old, *new)):
+            lines += _diff_values(f"{stage}.{name}", _value_lines(old.get(name)), _value_lines(new.get(name)))
+    for key in dict.fromkeys((*before.references, *after.references)):
+        pair = [_value_lines(one.references.get(key)) for one in (before, after)]
+        lines += _diff_values(f"@{key}", *pair)
+    for key in dict.fromkeys((*before.exhibits, *after.exhibits)):
+        pair = [_exhibit_lines(one.exhibits.get(key)) for one in (before, after)]
+        lines += _diff_values(f"@{key}", *pair)
+    pair = [[one.proposed_decision] if one.proposed_decision else [] for one in (before, after)]
+    return lines + _diff_values("decision", *pair)
+
+
+def _value_lines(value: object) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return value.split("\n")
+    if isinstance(value, Mapping):
+        return [f"{name}: {format_field_value(one)}" for name, one in value.items()]
+    if isinstance(value, Sequence):
+        return [format_field_value(one) for one in value]
+    return [format_field_value(value)]
+
+
+def _exhibit_lines(one: StageExhibit | None) -> list[str]:
+    if one is None:
+        return []
+    shown = one.exhibit
+    rows = [" | ".join(row) for row in (shown.columns, *shown.rows)] if shown.columns else [shown.image]
+    return [shown.caption, *rows]
+
+
+def _diff_values(name: str, old: Sequence[str], new: Sequence[str]) -> list[str]:
+    lines: list[str] = []
+    for at, end, to, to_end in diff_lines(old, new):
+        removed, added = list(old[at:end]), list(new[to:to_end])
+        if len(removed) == len(added):
+            pairs = [diff_excerpt(*pair) for pair in zip(removed, added, strict=True)]
+            removed, added = [one for one, _ in pairs], [one for _, one in pairs]
+        lines += [*(f"- {line}" for line in removed), *(f"+ {line}" for line in added)]
+    return [name, *lines] if lines else []
 
 
 def submit_stage_event(session: WorkflowSession, *, after_message: str) -> StageEvent:
@@ -375,7 +746,7 @@ def submit_stage_event(session: WorkflowSession, *, after_message: str) -> Stage
 def approve_stage_event(session: WorkflowSession, *, decision: str, after_message: str) -> StageEvent:
     """Return the event that approves the submitted stage; its decision is cut to 200 characters.
 
-    An empty ``decision`` is replaced by the field ``summary``, or by all fields of the stage.
+    An empty ``decision`` is replaced by the proposed one, by the field ``summary``, or by all fields of the stage.
     """
     stage = _get_current_stage(session)
     if session.status is not StageStatus.PENDING:
@@ -383,7 +754,7 @@ def approve_stage_event(session: WorkflowSession, *, decision: str, after_messag
             f"The stage {stage.id} is not submitted: its status is {session.status}.",
             hint="Submit it first; that checks what it has to have.",
         )
-    decision_text = decision.strip() or _decision_text(session.data.get(stage.id, {}))
+    decision_text = decision.strip() or session.proposed_decision or _decision_text(session.data.get(stage.id, {}))
     return StageEvent(
         action=WorkflowStageAction.APPROVE,
         after=after_message,
@@ -462,4 +833,6 @@ def completed_stage_ranges(session: WorkflowSession, message_ids: Sequence[str])
 def _workflow_summary_config(config: SummaryConfig, workflow: WorkflowSpec) -> SummaryConfig:
     """Return the summary config; the workflow's language and form apply unless settings give their own."""
     form = workflow.summary_form if config.form == _DEFAULT_SUMMARY_CONFIG.form else ""
-    return replace(config, language=config.language or workflow.summary_language, form=form or config.form)
+    # The model summarises in the language of the conversation, which for an English workflow may be any.
+    own = workflow.summary_language or ("" if workflow.language == "en" else language_name(workflow.language))
+    return replace(config, language=config.language or own, form=form or config.form)

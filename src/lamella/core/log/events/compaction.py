@@ -208,13 +208,67 @@ class WorkflowStageAction(StrEnum):
 
     NEW = "new"
     DATA = "data"
+    REFERENCES = "references"
+    EXHIBIT = "exhibit"
+    DECISION = "decision"
+    UNDO = "undo"
     SUBMIT = "submit"
     APPROVE = "approve"
+    CHANGES = "changes"
     REWIND = "rewind"
 
 
+class StageFieldType(StrEnum):
+    """What a field of a stage may contain."""
+
+    TEXT = "text"
+    LIST = "list"
+    NUMBER = "number"
+    REFERENCES = "references"
+    ANY = "any"
+
+
+class FieldPlacement(StrEnum):
+    """Where a field of a stage appears in the document; working fields do not appear."""
+
+    TEXT = "text"
+    WORKING = "working"
+    TITLE = "title"
+    AUTHORS = "authors"
+    INSTITUTION = "institution"
+    KEYWORDS = "keywords"
+
+
+class SectionKind(StrEnum):
+    """What a stage contributes to the document; a stage without a section contributes nothing."""
+
+    CHAPTER = "chapter"
+    NONE = "none"
+    ABSTRACT = "abstract"
+    REFERENCES = "references"
+    APPENDIX = "appendix"
+
+
+class StageFieldSpec(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A field of a stage: its labels by language, what it may contain, and where it appears in the document.
+
+    With ``heading`` its label is a heading above its text.
+    """
+
+    name: str
+    labels: Mapping[str, str] = {}
+    type: StageFieldType = StageFieldType.ANY
+    description: str = ""
+    document: FieldPlacement = FieldPlacement.TEXT
+    heading: bool = True
+
+
 class StageSpec(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One stage of a workflow; ``labels`` are by language, and ``search`` enables tools that look things up."""
+    """One stage of a workflow; ``labels`` are by language, and ``search`` enables tools that look things up.
+
+    ``section`` says what the stage contributes to the document, under one of its ``headings``. Workflows from before
+    there were sections have none: then every stage is a chapter.
+    """
 
     id: str
     labels: Mapping[str, str] = {}
@@ -222,6 +276,13 @@ class StageSpec(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True)
     instructions: str = ""
     required: tuple[str, ...] = ()
     search: bool = False
+    section: SectionKind | None = None
+    headings: Mapping[str, str] = {}
+    fields: tuple[StageFieldSpec, ...] = ()
+
+    def field(self, name: str) -> StageFieldSpec | None:
+        """Return the specification of a field, or None if the workflow does not describe it."""
+        return next((one for one in self.fields if one.name == name), None)
 
 
 class WorkflowSpec(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -244,7 +305,43 @@ class WorkflowSpec(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=Tr
 
     def label(self, stage: StageSpec) -> str:
         """Return the label of a stage in the language of the workflow, else in English, else its id."""
-        return stage.labels.get(self.language) or stage.labels.get("en") or stage.id
+        return self.localize(stage.labels) or stage.id
+
+    def heading(self, stage: StageSpec) -> str:
+        """Return the heading of a stage in the document."""
+        return self.localize(stage.headings) or self.label(stage)
+
+    def field_label(self, stage: StageSpec, name: str) -> str:
+        """Return the label of a field; that of an undescribed field is its name as words."""
+        described = stage.field(name)
+        return (self.localize(described.labels) if described else "") or _name_to_words(name)
+
+    def localize(self, texts: Mapping[str, str]) -> str:
+        """Return the text in the language of the workflow, else in English, else any, else ""."""
+        return texts.get(self.language) or texts.get("en") or next(iter(texts.values()), "")
+
+
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\W]+")
+
+
+def _name_to_words(name: str) -> str:
+    """Return the name of a field as words: ``tujuanPenelitian`` becomes ``Tujuan penelitian``."""
+    words = " ".join(_WORD_START.sub(" ", name).split()).casefold()
+    return words[:1].upper() + words[1:] or name
+
+
+class Exhibit(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A figure or a table of the document, by the key with which the text refers to it: ``fig:sleep``, ``tbl:hours``.
+
+    A figure has the hash of its image. A table has columns and rows.
+    """
+
+    key: str
+    caption: str
+    image: str = ""
+    media_type: str = ""
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
 
 
 class StageEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
@@ -260,3 +357,14 @@ class StageEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     workflow: WorkflowSpec | None = None
     fields: Mapping[str, object] = {}
     decision: str = ""
+    references: tuple[Mapping[str, object], ...] = ()
+    exhibit: Exhibit | None = None
+    # Keys of references, figures and tables that are removed.
+    removed: tuple[str, ...] = ()
+    # Whether a model wrote this, and not a person.
+    by_model: bool = False
+
+    def hashes(self) -> Iterator[str]:
+        """Yield the hash of the image, if the event adds a figure."""
+        if self.exhibit is not None and self.exhibit.image:
+            yield self.exhibit.image

@@ -2,15 +2,15 @@
 
 from tests.unit.core.workflow.working import STAGES, Desk
 
-from lamella.core.log.events.compaction import WorkflowSpec
-from lamella.core.workflow.export import (
+from lamella.core.log.events.compaction import Exhibit, WorkflowSpec
+from lamella.core.workflow.session import WorkflowSession, add_references_event, exhibit_event
+from lamella.core.workflow.system_part import (
     STAGE_BRIEF_CHARS,
     STAGE_DETAIL_CHARS,
     STAGE_SECTION_CHARS,
-    WORKFLOW_HEADING,
+    WORKFLOW_HEADINGS,
     build_workflow_system_parts,
 )
-from lamella.core.workflow.session import WorkflowSession
 
 
 def shown(session: WorkflowSession) -> str:
@@ -25,7 +25,7 @@ def line_of(text: str, label: str) -> str:
 
 def test_prompt_part_states_task_and_missing_fields() -> None:
     text = shown(Desk().write(what="Desks").session)
-    assert text.startswith(f"{WORKFLOW_HEADING}Tiny work\nStage 1 of 5: Idea.")
+    assert text.startswith(f"{WORKFLOW_HEADINGS[0]}Tiny work\nStage 1 of 5: Idea.")
     assert "It has to have: what, why." in text
     assert "This stage so far: drafting. Still missing: why." in text
     assert "what: Desks" in text
@@ -37,7 +37,28 @@ def test_prompt_part_states_task_and_missing_fields() -> None:
 
 def test_labels_are_in_the_language_of_the_workflow_and_in_english() -> None:
     indonesian = WorkflowSpec(name="kecil", language="id", stages=STAGES)
-    assert "Stage 1 of 5: Gagasan (Idea)." in shown(Desk(indonesian).session)
+    text = shown(Desk(indonesian).session)
+    assert "Tahap 1 dari 5: Gagasan (Idea)." in text
+    assert "Tulis karya ini dalam bahasa Indonesia, apa pun bahasa percakapannya." in text
+    assert "Stage" not in text
+
+
+def test_digest_shows_a_decision_as_it_was_written() -> None:
+    text = shown(Desk().finish("Only p < 0.05 & n > 30 count;\nno </stage_data_context>.").session)
+    assert "- Idea: Only p < 0.05 & n > 30 count; no </stage_data_context>.\n" in text
+
+
+def test_references_and_exhibits_are_listed_with_their_keys() -> None:
+    desk = Desk()
+    desk.do(
+        add_references_event(
+            desk.session, [{"title": "Desks", "author": ["Doe, Jane"], "year": 2020}], after_message=""
+        )[0]
+    )
+    table = Exhibit(key="tbl:desks", caption="Desks by floor", columns=("floor",), rows=(("1",),))
+    text = shown(desk.do(exhibit_event(desk.session, table, after_message="")).session)
+    assert "- doe2020: Doe, Jane. (2020). Desks." in text
+    assert "- tbl:desks: Desks by floor" in text
 
 
 def test_digest_has_every_valid_decision_once() -> None:
