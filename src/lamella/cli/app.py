@@ -49,6 +49,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "rules": ("lamella.cli.library", "rules", _MEMORY_GROUP),
     "memory": ("lamella.cli.memory", "memory_app", _MEMORY_GROUP),
     "recall": ("lamella.cli.recall", "recall", _MEMORY_GROUP),
+    "doctor": ("lamella.cli.doctor", "doctor", _INSPECT_GROUP),
     "replay": ("lamella.cli.replay", "replay", _INSPECT_GROUP),
     "request": ("lamella.cli.request", "request", _INSPECT_GROUP),
     "index": ("lamella.cli.notes", "index", _NOTES_GROUP),
