@@ -52,6 +52,7 @@ _BYTE_CAUSES_BETWEEN_CONVERSATIONS = frozenset(
         LossCause.WHITESPACE,
     }
 )
+_EDITS = frozenset({LossCause.SYSTEM_CHANGED, LossCause.TOOLS_CHANGED, LossCause.HISTORY_REWRITTEN})
 _CAUSE_OF_CHANGE = {
     TextChange.TIME: LossCause.TIME_IN_PROMPT,
     TextChange.ID: LossCause.ID_IN_PROMPT,
@@ -405,7 +406,9 @@ class Examination:
         measured = _Measured(
             number=now.number, total=now.total, reached=reached, reachable=reachable, loss=None, at=now.call.at
         )
-        if missing <= _tolerance(reachable, now.profile):
+        # A change of bytes is certain; that nothing changed and yet tokens miss may be an error of counting.
+        tolerance = _tolerance(reachable, now.profile) if loss is None else _rounding_tolerance(now.profile)
+        if missing <= tolerance:
             measured.reachable = reached if now.reported is not None and missing < _TOLERANCE_TOKENS else reachable
             return measured
         measured.loss = self._choose_loss(now, before, loss, missing, is_expired=is_expired, pause=pause)
@@ -930,15 +933,10 @@ def _count_repeated(before: _Conversation, now: _Request, fork: int, loss: _Loss
         return repeated if fork else now.ends[same - 1] if same else 0
     if loss.cause is LossCause.DOCUMENT_REPEATED:
         return repeated + loss.tokens
-    if fork < len(now.prompt.blocks) and loss.cause in (
-        *_BYTE_CAUSES_BETWEEN_CONVERSATIONS,
-        LossCause.SYSTEM_CHANGED,
-        LossCause.TOOLS_CHANGED,
-        LossCause.HISTORY_REWRITTEN,
-    ):
-        old_text = before.prompt.blocks[fork].text if fork < len(before.prompt.blocks) else ""
-        block = now.prompt.blocks[fork]
-        if old_text and old_text != block.text and is_similar(old_text, block.text):
+    if fork < len(now.prompt.blocks) and fork < len(before.prompt.blocks):
+        block, old_text = now.prompt.blocks[fork], before.prompt.blocks[fork].text
+        is_same_but = loss.cause in _BYTE_CAUSES_BETWEEN_CONVERSATIONS and loss.cause is not LossCause.TOOLS_REORDERED
+        if old_text != block.text and (is_same_but or (loss.cause in _EDITS and is_similar(old_text, block.text))):
             repeated += block.tokens
     return repeated
 
@@ -1102,6 +1100,10 @@ def _round_to_cache(tokens: int, profile: ModelProfile) -> int:
 
 def _tolerance(tokens: int, profile: ModelProfile) -> float:
     return max(profile.cache.granularity - 1, 0) + max(_TOLERANCE_TOKENS, tokens * _TOLERANCE_SHARE)
+
+
+def _rounding_tolerance(profile: ModelProfile) -> int:
+    return max(profile.cache.granularity - 1, 0) + _TOLERANCE_TOKENS // 2
 
 
 def _pause(before: LoggedCall, now: LoggedCall) -> float | None:
