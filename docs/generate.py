@@ -577,6 +577,7 @@ _SCHEMA_MODULES = (
     "strata",
     "session",
     "changes",
+    "doctor",
 )
 
 
@@ -660,6 +661,7 @@ _JSON_OUTPUTS: Mapping[str, str] = {
     **dict.fromkeys(("memory edit", "memory keep"), "FactJson"),
     "mcp list": "McpServerListJson",
     "mcp check": "McpReportListJson",
+    "doctor": "DoctorJson",
     "replay": "ReplayJson",
     "request": "CommandRequestJson",
     "completion": "CompletionJson",

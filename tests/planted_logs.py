@@ -326,11 +326,12 @@ def _model_changed(plan: Plan) -> list[Sent]:
 def _parameters_changed(plan: Plan) -> list[Sent]:
     def change(number: int, plan: Plan, history: list[Message]) -> Json:
         effort = ("low", "high")[number % 2]
-        extra: Json = {
+        by_wire: dict[str, Json] = {
             "chat": {"reasoning_effort": effort},
             "responses": {"reasoning": {"effort": effort}},
             "messages": {"tool_choice": {"type": ("auto", "any")[number % 2]}},
-        }[plan.wire]
+        }
+        extra = by_wire[plan.wire]
         return render(plan, plan.system, plan.tools, history, **extra)
 
     return play(plan, change)
@@ -365,7 +366,7 @@ def _breakpoint_missing(plan: Plan) -> list[Sent]:
 
 def _breakpoints_exceeded(plan: Plan) -> list[Sent]:
     def change(_number: int, plan: Plan, history: list[Message]) -> Json:
-        body = render(plan, plan.system, plan.tools, history)
+        body: Json = render(plan, plan.system, plan.tools, history)
         for message in body["messages"]:
             message["content"][-1]["cache_control"] = {"type": "ephemeral"}
         return body
@@ -433,7 +434,7 @@ def _segments(body: Json) -> tuple[list[str], list[int]]:
         parts.append((one["text"], "cache_control" in one))
     if "instructions" in body:
         parts.append((body["instructions"], False))
-    for message in body.get("messages", body.get("input", ())):
+    for message in body.get("messages") or body.get("input") or ():
         content = message.get("content")
         if isinstance(content, list):
             for one in content:

@@ -24,6 +24,7 @@ WORDINGS = ("hints.py",)
 EXCEPTIONS = {
     "archive/markdown/legacy.py: <module>": "a pattern",
     "archive/transcript.py: _reject_numbers": "a datetime is also a plain word for a time",
+    "cli/doctor_tables.py: print_annotations": "GitHub's format",
     "codebase/repository.py: GitFolder.read_log": "arguments of git",
     "codebase/skeletons.py: <module>": "a pattern",
     "conversation/cache_ledger.py: _format_log_fields": "a log line",

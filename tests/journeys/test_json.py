@@ -101,6 +101,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
     "mcp list": (["mcp", "list"], ["mcp", "list", "--gone"]),
     "mcp check": (["mcp", "check"], ["mcp", "check", "gone"]),
     "replay": (["replay", "demo", "--check"], ["replay", "gone.json"]),
+    "doctor": (["doctor", "LOG"], ["doctor", "gone.jsonl"]),
     "request": (["request", "demo", "--provider", "anthropic"], ["request", "demo", "--provider", "gone"]),
     "completion": (["completion", "bash"], ["completion", "tcsh"]),
     "config show": (["config", "show"], ["config", "show", "--gone"]),
@@ -211,7 +212,10 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     requests = {"solve": {"prompt": "Why?"}, "filter": {"question": "Who?", "codebase": {"a.py": "x = 1\n"}}}
     for name, body in requests.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(body), encoding="utf-8")
+    logged = {"request": {"model": "gpt-5", "messages": [{"role": "user", "content": "Why?"}]}}
+    (tmp_path / "log.jsonl").write_text(json.dumps(logged), encoding="utf-8")
     return {
+        "LOG": str(tmp_path / "log.jsonl"),
         "REQUEST": str(tmp_path / "solve.json"),
         "REQUEST_FILES": str(tmp_path / "filter.json"),
         "ARCHIVE": ran.out.strip(),

@@ -20,7 +20,7 @@ from lamella.core.budget import Tokenizer
 from lamella.core.log.call import CacheUsage
 from lamella.doctor.blocks import MESSAGES, SECTION_NAMES, SYSTEM, TOOLS, Block, Prompt, lifetime_seconds, split_prompt
 from lamella.doctor.calls import LoggedCall, ReportedUsage, WireFormat
-from lamella.doctor.causes import FIXES, LossCause
+from lamella.doctor.causes import DESCRIPTIONS, FIXES, LossCause
 from lamella.doctor.text_changes import TextChange, classify_change, count_common_characters, cut_example, is_similar
 from lamella.profiles import ModelProfile
 
@@ -41,6 +41,7 @@ _REMEMBERED_MESSAGES = 8
 _SUMMARY_WORDS = ("summar", "compacted", "condensed", "ringkas", "zusammenfass")
 _SUMMARY_SEARCHED_CHARS = 4_000
 _MAX_BREAKPOINTS = 4
+_ANSWER_KINDS = frozenset({"assistant", "tool_call", "reasoning"})
 _IMAGE_SIDE = 1_024
 _MIN_REQUESTS_BELOW_MINIMUM = 3
 _BYTE_CAUSES_BETWEEN_CONVERSATIONS = frozenset(
@@ -95,6 +96,10 @@ class Finding(Struct, kw_only=True):
     before: str = ""
     after: str = ""
     detail: str = ""
+
+    @property
+    def description(self) -> str:
+        return DESCRIPTIONS[self.cause]
 
     @property
     def fix(self) -> str:
@@ -201,7 +206,7 @@ class _Conversation(Struct, kw_only=True):
     pending: list[_Measured] = []
     small: list[_Measured] = []
     reached_minimum: bool = False
-    last_cached: int = 0
+    last_number: int = 0
     chars: int = 0
 
 
@@ -214,6 +219,7 @@ class Examination:
         self._findings: dict[tuple[LossCause, str], Finding] = {}
         self._open: OrderedDict[int, _Conversation] = OrderedDict()
         self._by_chain: dict[int, int] = {}
+        self._by_end: dict[int, list[int]] = {}
         self._by_message: dict[int, int] = {}
         self._by_label: dict[str, list[int]] = {}
         self._templates: list[_Conversation] = []
@@ -260,6 +266,11 @@ class Examination:
         measured = self._measure(current, before, template)
         self._record(current, measured, before, chain, hashes)
 
+    @property
+    def remembered_chars(self) -> int:
+        """The characters of all prompts that are remembered."""
+        return self._chars
+
     def finish(self) -> Diagnosis:
         """Return the diagnosis after the last call."""
         for conversation in list(self._open.values()):
@@ -281,6 +292,18 @@ class Examination:
         self, prompt: Prompt, chain: Sequence[int], hashes: Sequence[int], call: LoggedCall
     ) -> int | None:
         """Return the conversation that a request continues: by exact prefix, else by shared messages."""
+        runs = _count_answers_after(prompt)
+        ended = [
+            (self._answers(key, prompt, count), self._open[key].last_number, key)
+            for count in range(len(chain), 0, -1)
+            # The same single question again is another conversation; a longer request again is a retry.
+            if runs[count] == 1 or (runs[count] == 0 and len(chain) > 1)
+            for key in self._by_end.get(chain[count - 1], ())
+        ]
+        if ended:
+            return max(ended)[-1]
+        if len(chain) == 1 and chain[0] in self._by_end:
+            return None
         for count in range(len(chain), 0, -1):
             found = self._by_chain.get(chain[count - 1])
             if found is not None:
@@ -294,6 +317,13 @@ class Examination:
                 if self._continues(self._open[found], prompt, hashes, 0, call):
                     return found
         return self._find_similar(prompt, hashes, call)
+
+    def _answers(self, key: int, prompt: Prompt, count: int) -> bool:
+        """Return whether the message behind so many is the reply that a conversation got."""
+        reply = self._open[key].reply
+        if not reply:
+            return False
+        return count < len(prompt.message_ends) and _message_text(prompt, count).strip() == reply
 
     def _find_similar(self, prompt: Prompt, hashes: Sequence[int], call: LoggedCall) -> int | None:
         """Return the recent conversation whose first message is nearly that of the request."""
@@ -318,7 +348,10 @@ class Examination:
             # It ends where it differs: an edited question, or another conversation with the same examples.
             return call.label is not None and now > shared and _has_summary(prompt, shared) and now < earlier
         later = set(hashes[shared + 1 :])
-        if any(key in later for key in known.hashes[shared + 1 :]):
+        if any(
+            key in later and len(_message_text(known.prompt, number)) >= _MIN_TELLING_MESSAGE
+            for number, key in enumerate(known.hashes[shared + 1 :], start=shared + 1)
+        ):
             return True
         if known.reply and hash(known.reply) in set(_reply_keys(prompt)):
             return True
@@ -611,7 +644,7 @@ class Examination:
             pending=before.pending if before else [],
             small=before.small if before else [],
             reached_minimum=before.reached_minimum if before else False,
-            last_cached=now.reported or 0,
+            last_number=now.number,
             chars=sum(len(block.text) for block in now.prompt.blocks) or 1,
         )
         self._chars += conversation.chars
@@ -619,6 +652,8 @@ class Examination:
         self._open.move_to_end(key)
         for one in chain:
             self._by_chain[one] = key
+        if chain:
+            self._by_end.setdefault(chain[-1], []).append(key)
         for one in hashes[-_REMEMBERED_MESSAGES:]:
             self._by_message[_with_label(one, now.call.label)] = key
         if len(conversation.reply) >= _MIN_TELLING_MESSAGE:
@@ -642,6 +677,12 @@ class Examination:
         for one in conversation.chain:
             if self._by_chain.get(one) == key:
                 del self._by_chain[one]
+        if conversation.chain:
+            ended = self._by_end.get(conversation.chain[-1], [])
+            if key in ended:
+                ended.remove(key)
+            if not ended:
+                self._by_end.pop(conversation.chain[-1], None)
         for one in (*conversation.hashes[-_REMEMBERED_MESSAGES:], hash(conversation.reply)):
             named = _with_label(one, conversation.call.label)
             if self._by_message.get(named) == key:
@@ -868,6 +909,20 @@ def _hash_messages(prompt: Prompt, label: str | None) -> tuple[list[int], list[i
         chain.append(running)
         start = end
     return chain, hashes
+
+
+def _count_answers_after(prompt: Prompt) -> list[int]:
+    """Return for each number of messages how many answers of the model follow them."""
+    answered: list[bool] = []
+    start = next((i for i, block in enumerate(prompt.blocks) if block.section == MESSAGES), len(prompt.blocks))
+    for end in prompt.message_ends:
+        answered.append(start < end and prompt.blocks[start].kind in _ANSWER_KINDS)
+        start = end
+    counts = [0] * (len(answered) + 1)
+    for number in range(len(answered) - 1, -1, -1):
+        starts_answer = answered[number] and not (number and answered[number - 1])
+        counts[number] = counts[number + 1] + starts_answer
+    return counts
 
 
 def _with_label(key: int, label: str | None) -> int:

@@ -1,14 +1,15 @@
 """JSON body of the diagnosis of logs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
-from lamella.doctor.analysis import ConversationTotals, Diagnosis, Finding
-from lamella.doctor.causes import DESCRIPTIONS, FIXES, LossCause
 from lamella.schemas.body import Count, JsonBody, Money, VersionedBody
 from lamella.schemas.formatting import format_decimal_or_none
+
+if TYPE_CHECKING:
+    from lamella.doctor.analysis import ConversationTotals, Diagnosis, Finding
 
 _SHARE_DIGITS = 4
 
@@ -86,7 +87,7 @@ class DoctorJson(VersionedBody, frozen=True, kw_only=True):
 _MOST_EXPENSIVE = 20
 
 
-def diagnosis_to_json(diagnosis: Diagnosis, *, unread: int, unread_examples: Sequence[str]) -> DoctorJson:
+def diagnosis_to_json(diagnosis: "Diagnosis", *, unread: int, unread_examples: Sequence[str]) -> DoctorJson:
     """Return the body of a diagnosis."""
     priced = len(diagnosis.unpriced) < len(diagnosis.models)
     return DoctorJson(
@@ -116,15 +117,10 @@ def diagnosis_to_json(diagnosis: Diagnosis, *, unread: int, unread_examples: Seq
     )
 
 
-def describe_cause(cause: LossCause) -> str:
-    """Return a cause in words."""
-    return DESCRIPTIONS[cause]
-
-
-def _finding_to_json(finding: Finding) -> FindingJson:
+def _finding_to_json(finding: "Finding") -> FindingJson:
     return FindingJson(
         cause=finding.cause.value,
-        says=describe_cause(finding.cause),
+        says=finding.description,
         where=finding.where,
         requests=finding.requests,
         tokens=finding.tokens,
@@ -132,11 +128,11 @@ def _finding_to_json(finding: Finding) -> FindingJson:
         before=finding.before,
         after=finding.after,
         detail=finding.detail,
-        fix=FIXES[finding.cause],
+        fix=finding.fix,
     )
 
 
-def _conversation_to_json(totals: ConversationTotals) -> DoctorConversationJson:
+def _conversation_to_json(totals: "ConversationTotals") -> DoctorConversationJson:
     share = totals.reachable / totals.input if totals.input else 0.0
     return DoctorConversationJson(
         conversation=totals.number,
