@@ -8,7 +8,7 @@ from msgspec import structs
 from tests.contracts.repository import SRC, python_files, tree
 
 import lamella.attach
-from lamella.archive.attachments import AttachmentIn
+from lamella.archive.attachments import AttachmentInput
 from lamella.core.artifacts.blocks import escape_block_text, render_block
 from lamella.core.artifacts.kinds import (
     KINDS,
@@ -59,7 +59,7 @@ def test_every_row_is_filled_with_values_of_the_right_type(kind: ArtifactKind) -
     assert re.fullmatch(r"[A-Z][A-Za-z ]*", spec.group)
     assert isinstance(spec.block_format, BlockFormat)
     assert callable(spec.id_rule)
-    assert set(spec.fields) <= {*AttachmentIn.model_fields} - {"kind", "title", "policy"}
+    assert set(spec.fields) <= {*AttachmentInput.model_fields} - {"kind", "title", "policy"}
     assert all(re.fullmatch(r"\.[a-z]+", suffix) for suffix in spec.suffixes)
     assert isinstance(spec.medium, SourceMedium)
     assert isinstance(spec.recoverable, bool)

@@ -14,7 +14,7 @@ from tests.invariants.test_reopened_conversations import check_same
 from lamella.archive.markdown import parse_archive, render_archive
 from lamella.archive.markdown.archive import MAX_FILE_NAME_BYTES, archive_file_name
 from lamella.archive.markdown.page import (
-    ShownMessage,
+    VisibleMessage,
     escape_text,
     is_context_line,
     pair_messages,
@@ -67,7 +67,7 @@ def test_any_text_survives_escaping_and_never_reads_as_structure(text: str) -> N
 @written
 @given(st.lists(st.tuples(st.sampled_from(MessageAuthor), TEXTS), max_size=5))
 def test_messages_are_parsed_from_archive_page(said: list[tuple[MessageAuthor, str]]) -> None:
-    messages = tuple(ShownMessage(role=role, text=text, stamp="2026/01/01 00:00:00") for role, text in said)
+    messages = tuple(VisibleMessage(role=role, text=text, stamp="2026/01/01 00:00:00") for role, text in said)
     page = parse_page(render_page(messages))
     assert page.messages == messages
     assert page.preface == ""
@@ -192,7 +192,7 @@ def test_manual_edits_of_archive_are_imported(kept: Kept, texts: list[str], seed
         for added in texts:
             place = random.randrange(len(messages) + 1)
             role = random.choice((MessageAuthor.USER, MessageAuthor.REPLY))
-            shown = ShownMessage(role=role, text=added, stamp="2026/06/01 00:00:00")
+            shown = VisibleMessage(role=role, text=added, stamp="2026/06/01 00:00:00")
             messages[place : place + random.choice((0, 1, 1, 2))] = [shown] if random.randrange(4) else []
         read = parse_archive(front + render_page(messages) + comment, sources=None)
         assert read.records[: len(export.records)] == export.records
@@ -206,7 +206,7 @@ def test_manual_edits_of_archive_are_imported(kept: Kept, texts: list[str], seed
         assert parse_archive(again, sources=None) == _take_out(store)
 
 
-def _parts(text: str) -> tuple[str, list[ShownMessage], str]:
+def _parts(text: str) -> tuple[str, list[VisibleMessage], str]:
     _, body = split_front_matter(text)
     at = re.search(r"^<!-- lamella-context", body, re.MULTILINE)
     assert at is not None

@@ -7,8 +7,14 @@ import pytest
 from pydantic import BaseModel
 from tests.journeys.running import one_turn, refusal, replay
 
-from lamella.archive.attachments import AttachmentIn, EmbeddedImageIn
-from lamella.archive.transcript import AttachedToolResultIn, SystemIn, ToolDefinitionIn, Transcript, TurnIn
+from lamella.archive.attachments import AttachmentInput, EmbeddedImageInput
+from lamella.archive.transcript import (
+    AttachedToolResultInput,
+    SystemPartsInput,
+    ToolDefinitionInput,
+    Transcript,
+    TurnInput,
+)
 
 NOTE = {"kind": "note", "path": "a.md", "text": "A"}
 TEXT, NAME, NUMBER, SHARE, SWITCH = "a text", "a text that is not empty", "a number", "a share", "true or false"
@@ -155,13 +161,13 @@ def in_definition(**fields: object) -> dict[str, object]:
 
 LEVELS = [
     (Transcript, TOP, in_top, ""),
-    (TurnIn, TURN, one_turn, "turns[0]."),
-    (AttachmentIn, ATTACHMENT, in_attachment, "turns[0].attach[0]."),
-    (EmbeddedImageIn, EMBEDDED, in_embedded, "turns[0].attach[0].images[0]."),
-    (SystemIn, SYSTEM, in_system, "system."),
-    (SystemIn, SYSTEM, in_turn_system, "turns[0].system."),
-    (AttachedToolResultIn, TOOL, in_tool, "turns[0].tools[0]."),
-    (ToolDefinitionIn, DEFINITION, in_definition, "turns[0].tool_definitions[0]."),
+    (TurnInput, TURN, one_turn, "turns[0]."),
+    (AttachmentInput, ATTACHMENT, in_attachment, "turns[0].attach[0]."),
+    (EmbeddedImageInput, EMBEDDED, in_embedded, "turns[0].attach[0].images[0]."),
+    (SystemPartsInput, SYSTEM, in_system, "system."),
+    (SystemPartsInput, SYSTEM, in_turn_system, "turns[0].system."),
+    (AttachedToolResultInput, TOOL, in_tool, "turns[0].tools[0]."),
+    (ToolDefinitionInput, DEFINITION, in_definition, "turns[0].tool_definitions[0]."),
 ]
 
 

@@ -24,7 +24,7 @@ from lamella import (
     WebTab,
     YouTube,
 )
-from lamella.archive.attachments import AttachmentIn, parse_attachment
+from lamella.archive.attachments import AttachmentInput, parse_attachment
 from lamella.attach import Attachment, attachment_for_path, has_known_extension
 from lamella.core.artifacts.model import ArtifactKind, UnresolvedAttachment
 from lamella.errors import ArtifactError, SettingError
@@ -56,7 +56,7 @@ PAIRS: list[tuple[Attachment, dict[str, object]]] = [
 
 @pytest.mark.parametrize(("one", "written"), PAIRS, ids=[str(written["kind"]) for _, written in PAIRS])
 def test_attachment_equals_its_transcript_form(one: Attachment, written: dict[str, object]) -> None:
-    assert one.to_artifact() == parse_attachment(AttachmentIn.model_validate(written))
+    assert one.to_artifact() == parse_attachment(AttachmentInput.model_validate(written))
 
 
 def test_policy_that_does_not_exist_is_refused() -> None:

@@ -25,7 +25,7 @@ _COMMON_FIELDS = frozenset({"kind", "title", "policy", "outline", "anew"})
 _LineNumber = Annotated[int, Field(ge=1)]
 
 
-class EmbeddedImageIn(BaseModel):
+class EmbeddedImageInput(BaseModel):
     """An image that was embedded in an active note when the note was sent."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -34,7 +34,7 @@ class EmbeddedImageIn(BaseModel):
     media_type: str
 
 
-class AttachmentIn(BaseModel):
+class AttachmentInput(BaseModel):
     """One entry of a turn's ``attach`` list."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -52,12 +52,12 @@ class AttachmentIn(BaseModel):
     policy: AttachmentPolicy | None = Field(default=None, strict=False)
     data: str | None = None
     media_type: str | None = None
-    images: tuple[EmbeddedImageIn, ...] = Field(default=(), strict=False)
+    images: tuple[EmbeddedImageInput, ...] = Field(default=(), strict=False)
     outline: bool = False
     anew: bool = False
 
 
-def parse_attachment(entry: AttachmentIn) -> Artifact | UnresolvedAttachment:
+def parse_attachment(entry: AttachmentInput) -> Artifact | UnresolvedAttachment:
     """Return the artifact that an entry describes, or an unresolved attachment if a source must be read first.
 
     Raises:
@@ -105,7 +105,7 @@ def parse_attachment(entry: AttachmentIn) -> Artifact | UnresolvedAttachment:
     )
 
 
-def _check_fields(entry: AttachmentIn, spec: KindSpec) -> None:
+def _check_fields(entry: AttachmentInput, spec: KindSpec) -> None:
     allowed = set(spec.fields)
     if not allowed:
         raise ArtifactError(
@@ -125,7 +125,7 @@ def _check_fields(entry: AttachmentIn, spec: KindSpec) -> None:
         )
 
 
-def _build_source(entry: AttachmentIn) -> ArtifactSource:
+def _build_source(entry: AttachmentInput) -> ArtifactSource:
     return ArtifactSource(
         path=entry.path,
         url=entry.url,
@@ -136,7 +136,7 @@ def _build_source(entry: AttachmentIn) -> ArtifactSource:
     )
 
 
-def _source_name(entry: AttachmentIn, spec: KindSpec) -> str:
+def _source_name(entry: AttachmentInput, spec: KindSpec) -> str:
     """Return the name under which a source reader finds the attachment: a tag, a URL or a path."""
     field = spec.fields[0]
     name = {"tag": entry.tag, "url": entry.url}.get(field, entry.path) or (entry.url if "url" in spec.fields else None)
@@ -149,14 +149,14 @@ def _source_name(entry: AttachmentIn, spec: KindSpec) -> str:
     return name
 
 
-def _get_query(entry: AttachmentIn, spec: KindSpec) -> str | None:
+def _get_query(entry: AttachmentInput, spec: KindSpec) -> str | None:
     """Return the query of an entry; raise if its kind needs one and the entry has none."""
     if spec.medium is SourceMedium.QUERY and not entry.query:
         raise ArtifactError(f"A {entry.kind} attachment has no query.", hint="Give it a `query`.")
     return entry.query
 
 
-def _decode_data(entry: AttachmentIn) -> bytes | None:
+def _decode_data(entry: AttachmentInput) -> bytes | None:
     """Return the decoded bytes of an image that is part of the entry, or None if there are none."""
     if entry.data is None:
         if entry.media_type is not None:
@@ -167,7 +167,7 @@ def _decode_data(entry: AttachmentIn) -> bytes | None:
     return _decode_base64(entry.data)
 
 
-def _decode_embedded(embedded: EmbeddedImageIn) -> ImageData:
+def _decode_embedded(embedded: EmbeddedImageInput) -> ImageData:
     return parse_image(
         _decode_base64(embedded.data), media_type=embedded.media_type, name="A picture that the note embeds"
     )

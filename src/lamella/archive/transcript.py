@@ -23,7 +23,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
-from lamella.archive.attachments import AttachmentIn, EmbeddedImageIn, parse_attachment
+from lamella.archive.attachments import AttachmentInput, EmbeddedImageInput, parse_attachment
 from lamella.conversation.turn import TurnRequest
 from lamella.core.artifacts.kinds import make_tool_definition, make_tool_result
 from lamella.core.artifacts.model import ToolDefinition
@@ -44,7 +44,12 @@ def check_strict_json(data: bytes, name: str) -> None:
     A parser would silently use only one of the two values, or turn the number into infinity.
     """
     try:
-        json.loads(data, object_pairs_hook=_check_unique_names, parse_constant=_reject_number, parse_float=_check_float)
+        json.loads(
+            data,
+            object_pairs_hook=_check_unique_names,
+            parse_constant=_reject_non_finite_number,
+            parse_float=_check_float_is_finite,
+        )
     except _NotStrictError as error:
         raise TranscriptError(f"{name} is not JSON: {error}.", hint=error.hint) from error
 
@@ -100,11 +105,11 @@ def _check_unique_names(pairs: list[tuple[str, object]]) -> None:
         )
 
 
-def _check_float(text: str) -> float:
-    return _reject_number(text) if isinf(float(text)) else 0.0
+def _check_float_is_finite(text: str) -> float:
+    return _reject_non_finite_number(text) if isinf(float(text)) else 0.0
 
 
-def _reject_number(text: str) -> float:
+def _reject_non_finite_number(text: str) -> float:
     raise _NotStrictError(f"{text[:40]} is not a number that JSON has", "Use a finite number, or a text.")
 
 
@@ -117,7 +122,7 @@ _RESULT_ID_PATTERN = "(?s)^tool:.*:[0-9a-f]{12}$"
 _NUMERIC_TEXT = re.compile(r"\s*[+-]?[\d.]+\s*")
 
 
-def _reject_numbers(value: object) -> object:
+def _reject_numeric_time(value: object) -> object:
     """Refuse numbers as times.
 
     Pydantic would read them as seconds since 1970, which no author of a transcript means.
@@ -139,12 +144,12 @@ def _convert_bool(value: object) -> object:
 
 
 _ImageNotes = Annotated[str, BeforeValidator(_convert_bool)]
-_Time = Annotated[AwareDatetime, BeforeValidator(_reject_numbers), Field(strict=False)]
+_Time = Annotated[AwareDatetime, BeforeValidator(_reject_numeric_time), Field(strict=False)]
 _Id = Annotated[str, Field(min_length=1)]
 _Name = Annotated[str, Field(min_length=1), AfterValidator(_reject_blank)]
 
 
-class SystemIn(BaseModel):
+class SystemPartsInput(BaseModel):
     """The parts of the system prompt (L1). A part that is given changes from this turn on."""
 
     model_config = _STRICT_CONFIG
@@ -157,7 +162,7 @@ class SystemIn(BaseModel):
     memory: str | None = None
 
 
-class AttachedToolResultIn(BaseModel):
+class AttachedToolResultInput(BaseModel):
     """A tool call and its output, attached to a turn as a tool result."""
 
     model_config = _STRICT_CONFIG
@@ -167,7 +172,7 @@ class AttachedToolResultIn(BaseModel):
     output: str
 
 
-class ToolDefinitionIn(BaseModel):
+class ToolDefinitionInput(BaseModel):
     """A tool that the model may call."""
 
     model_config = _STRICT_CONFIG
@@ -177,7 +182,7 @@ class ToolDefinitionIn(BaseModel):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class ToolCallIn(BaseModel):
+class ToolCallInput(BaseModel):
     """A tool call of the model.
 
     ``written`` has the arguments byte for byte, for arguments that ``arguments`` cannot express: invalid JSON, or JSON
@@ -192,7 +197,7 @@ class ToolCallIn(BaseModel):
     written: str | None = None
 
 
-class ResultIn(BaseModel):
+class ToolResultInput(BaseModel):
     """The result of the tool call whose id is ``call``.
 
     ``id`` is the artifact id of the result, if it differs from the id that Lamella would derive.
@@ -206,27 +211,27 @@ class ResultIn(BaseModel):
     id: Annotated[str, Field(pattern=_RESULT_ID_PATTERN)] | None = None
 
 
-class RoundIn(BaseModel):
+class ToolRoundInput(BaseModel):
     """A tool round: the model's text, its tool calls, and one result for each call."""
 
     model_config = _STRICT_CONFIG
 
     text: str = ""
-    calls: Annotated[list[ToolCallIn], Field(min_length=1)]
-    results: list[ResultIn]
+    calls: Annotated[list[ToolCallInput], Field(min_length=1)]
+    results: list[ToolResultInput]
 
 
-class TurnIn(BaseModel):
+class TurnInput(BaseModel):
     """One turn: the user's message, attachments and commands, the tool rounds, and the reply."""
 
     model_config = _STRICT_CONFIG
 
     user: str
     at: _Time | None = None
-    attach: list[AttachmentIn] = Field(default_factory=list)
-    tools: list[AttachedToolResultIn] = Field(default_factory=list)
-    system: SystemIn | None = None
-    tool_definitions: list[ToolDefinitionIn] | None = None
+    attach: list[AttachmentInput] = Field(default_factory=list)
+    tools: list[AttachedToolResultInput] = Field(default_factory=list)
+    system: SystemPartsInput | None = None
+    tool_definitions: list[ToolDefinitionInput] | None = None
     model: _Name | None = None
     drop: list[str] = Field(default_factory=list)
     detach: list[str] = Field(default_factory=list)
@@ -236,7 +241,7 @@ class TurnIn(BaseModel):
     ended_rules: list[str] = Field(default_factory=list)
     fold: bool = False
     verbatim: bool = False
-    rounds: list[RoundIn] = Field(default_factory=list)
+    rounds: list[ToolRoundInput] = Field(default_factory=list)
     reply: str = ""
 
 
@@ -254,9 +259,9 @@ class Transcript(BaseModel):
 
     lamella: int
     conversation: _Name = "chat"
-    system: SystemIn | None = None
+    system: SystemPartsInput | None = None
     vault: _Name | None = None
-    turns: list[TurnIn]
+    turns: list[TurnInput]
     model: _Name | None = None
     profile: str | None = None
     window: int | None = None
@@ -286,11 +291,11 @@ class Transcript(BaseModel):
     learns_retention: bool = False
 
     @property
-    def initial_system(self) -> SystemIn | None:
+    def initial_system(self) -> SystemPartsInput | None:
         """Return the system prompt of the first turn, including ``instructions`` that are given as a setting."""
         if self.instructions is None or (self.system is not None and self.system.instructions is not None):
             return self.system
-        return (self.system or SystemIn()).model_copy(update={"instructions": self.instructions})
+        return (self.system or SystemPartsInput()).model_copy(update={"instructions": self.instructions})
 
     def settings(self) -> dict[str, object]:
         """Return the settings that this transcript gives, by name."""
@@ -341,7 +346,7 @@ def parse_transcript(data: bytes, *, name: str) -> Transcript:
     check_strict_json(data, name)
     if transcript.lamella != 1:
         raise _unsupported_format_error(name, transcript.lamella)
-    _check_each_once(_list_result_ids(transcript), f"{name}: two results have the id")
+    _check_names_are_unique(_list_result_ids(transcript), f"{name}: two results have the id")
     return transcript
 
 
@@ -350,14 +355,14 @@ def _list_result_ids(transcript: Transcript) -> list[str]:
     return [result.id for one in rounds for result in one.results if result.id is not None]
 
 
-def build_turn_request(turn: TurnIn, number: int, *, system: SystemIn | None) -> TurnRequest:
+def build_turn_request(turn: TurnInput, number: int, *, system: SystemPartsInput | None) -> TurnRequest:
     """Convert one turn to a turn request. An error names the turn."""
     try:
         return TurnRequest(
             text=turn.user,
             attach=tuple(parse_attachment(given) for given in turn.attach),
             results=tuple(make_tool_result(t.name, arguments=t.arguments, output=t.output) for t in turn.tools),
-            system={**_non_empty_parts(system), **_non_empty_parts(turn.system)},
+            system={**_list_non_empty_system_parts(system), **_list_non_empty_system_parts(turn.system)},
             tools=_tool_definitions(turn),
             model=turn.model,
             drop=tuple(turn.drop),
@@ -373,7 +378,7 @@ def build_turn_request(turn: TurnIn, number: int, *, system: SystemIn | None) ->
         raise type(error)(f"In turn {number}: {error.message}", hint=error.raw_hint) from error
 
 
-def build_tool_rounds(turn: TurnIn, number: int) -> tuple[ToolRound, ...]:
+def build_tool_rounds(turn: TurnInput, number: int) -> tuple[ToolRound, ...]:
     """Convert the tool rounds of a turn, with results in the order of their calls.
 
     An error names the turn and the round.
@@ -383,11 +388,13 @@ def build_tool_rounds(turn: TurnIn, number: int) -> tuple[ToolRound, ...]:
     )
 
 
-def _build_round(given: RoundIn, location: str) -> ToolRound:
+def _build_round(given: ToolRoundInput, location: str) -> ToolRound:
     called = [call.id for call in given.calls]
     outputs = {result.call: result for result in given.results}
-    _check_each_once(called, f"{location}: two calls have the id")
-    _check_each_once([result.call for result in given.results], f"{location}: two results are given for the call")
+    _check_names_are_unique(called, f"{location}: two calls have the id")
+    _check_names_are_unique(
+        [result.call for result in given.results], f"{location}: two results are given for the call"
+    )
     called_once = frozenset(called)
     for name in called:
         if name not in outputs:
@@ -404,7 +411,7 @@ def _build_round(given: RoundIn, location: str) -> ToolRound:
     )
 
 
-def _render_arguments(call: ToolCallIn, location: str) -> str:
+def _render_arguments(call: ToolCallInput, location: str) -> str:
     """Return the arguments of a call as text, as they are sent to the provider."""
     if call.written is None:
         return canonical_json(call.arguments or {})
@@ -416,12 +423,12 @@ def _render_arguments(call: ToolCallIn, location: str) -> str:
     return call.written
 
 
-def _check_each_once(names: Sequence[str], message: str) -> None:
+def _check_names_are_unique(names: Sequence[str], message: str) -> None:
     if (twice := first_duplicate(names)) is not None:
         raise TranscriptError(f"{message} {twice}.", hint=_ROUND_HINT)
 
 
-def _tool_definitions(turn: TurnIn) -> tuple[ToolDefinition, ...] | None:
+def _tool_definitions(turn: TurnInput) -> tuple[ToolDefinition, ...] | None:
     if turn.tool_definitions is None:
         return None
     return tuple(
@@ -430,7 +437,7 @@ def _tool_definitions(turn: TurnIn) -> tuple[ToolDefinition, ...] | None:
     )
 
 
-def _non_empty_parts(system: SystemIn | None) -> dict[str, str]:
+def _list_non_empty_system_parts(system: SystemPartsInput | None) -> dict[str, str]:
     if system is None:
         return {}
     return {name: value for name, value in system.model_dump().items() if value is not None}
@@ -493,15 +500,15 @@ def _error_hint(detail: ErrorDetails) -> str:
 
 def _field_names_at(location: Sequence[int | str]) -> list[str]:
     models: dict[str, type[BaseModel]] = {
-        "turns": TurnIn,
-        "attach": AttachmentIn,
-        "images": EmbeddedImageIn,
-        "tools": AttachedToolResultIn,
-        "tool_definitions": ToolDefinitionIn,
-        "rounds": RoundIn,
-        "calls": ToolCallIn,
-        "results": ResultIn,
-        "system": SystemIn,
+        "turns": TurnInput,
+        "attach": AttachmentInput,
+        "images": EmbeddedImageInput,
+        "tools": AttachedToolResultInput,
+        "tool_definitions": ToolDefinitionInput,
+        "rounds": ToolRoundInput,
+        "calls": ToolCallInput,
+        "results": ToolResultInput,
+        "system": SystemPartsInput,
     }
     names = [part for part in location if isinstance(part, str)]
     return list(models.get(names[-1], Transcript).model_fields if names else Transcript.model_fields)

@@ -98,7 +98,7 @@ def ask(
     lamella ask "What is decided here?" --attach examples/vault/decisions/one-index.md
     """
     given = parse_setting_options(system, settings)
-    options = single_question_options(
+    options = with_single_question_defaults(
         ChatOptions(
             store=store,
             chat=chat,
@@ -142,7 +142,7 @@ def ask_once(
         return None
 
 
-def single_question_options(options: ChatOptions) -> ChatOptions:
+def with_single_question_defaults(options: ChatOptions) -> ChatOptions:
     """Return the options of a command that asks once: the conversation is stored only if ``--chat`` names it.
 
     Raises:

@@ -22,7 +22,7 @@ _Hit = TypeVar("_Hit")
 _Body = TypeVar("_Body", bound=JsonBody)
 
 
-def run_and_print_each(
+def run_each_and_print_results(
     items: Mapping[str, _Item],
     run_item: Callable[[_Item], tuple[_Body, Sequence[str]]],
     *,

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from lamella.attach import Attachment, Unknown
 from lamella.cli.access import ChatArgument, JsonOption, StoreOption, open_conversation
-from lamella.cli.ask import MakeBody, ask_once, read_piped_text, single_question_options
+from lamella.cli.ask import MakeBody, ask_once, read_piped_text, with_single_question_defaults
 from lamella.cli.chat.opening import ChatOptions
 from lamella.cli.chat.setting_commands import parse_setting_options
 from lamella.cli.code_fix import ChangeOffer, read_named_files, run_check
@@ -195,7 +195,7 @@ def _make_task_command(task: CodeTask) -> Callable[..., None]:
         store: StoreOption = None,
     ) -> None:
         given = parse_setting_options(system, settings)
-        options = single_question_options(
+        options = with_single_question_defaults(
             ChatOptions(
                 store=store,
                 chat=chat,
@@ -232,7 +232,7 @@ def fix(
 
     Files that the error names are attached. If the answer changes files, the diff is shown and applied after a yes.
     """
-    options = single_question_options(
+    options = with_single_question_defaults(
         ChatOptions(
             store=store,
             chat=chat,
@@ -258,7 +258,7 @@ def fix(
 
     def add_change(answer: TurnAnswerJson, conversation: Conversation) -> CodeFixJson:
         offer.apply_if_confirmed(answer.answer, is_complete=_is_complete(answer), asks=False)
-        return offer.add_to_json(_add_state(answer, conversation))
+        return offer.add_to_json(_with_chat_state(answer, conversation))
 
     answer = _send_task(turn, options, as_json=as_json, make_body=add_change)
     if answer is not None and as_json:
@@ -293,7 +293,7 @@ def analyse(
     lamella code analyse . --question "Where are retries decided?"
     """
     given = parse_setting_options(system, settings)
-    options = single_question_options(
+    options = with_single_question_defaults(
         ChatOptions(
             store=store, chat=chat, model=model, max_answer_tokens=max_tokens, sends_request=not preview, settings=given
         )
@@ -322,11 +322,11 @@ def _send_task(
         TurnRequest(text=turn.text, attach=brought, is_verbatim=True),
         options,
         as_json=as_json,
-        make_body=make_body or _add_state,
+        make_body=make_body or _with_chat_state,
     )
 
 
-def _add_state(answer: TurnAnswerJson, chat: Conversation) -> CodeAnswerJson:
+def _with_chat_state(answer: TurnAnswerJson, chat: Conversation) -> CodeAnswerJson:
     state = state_from_prompt(chat.preview(TurnRequest(text="")).envelope.prompt)
     return CodeAnswerJson(**asdict(answer), chat_state=state.to_dict())
 

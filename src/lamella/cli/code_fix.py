@@ -152,7 +152,7 @@ class ChangeOffer:
             return False
         one = escape_to_short_line(self._changes[0].path) if len(self._changes) == 1 else ""
         target = f"this change to {one}" if one else f"these changes to {format_count(len(self._changes), 'file')}"
-        with _typed_answers() as can_ask:
+        with _read_yes_no_answers() as can_ask:
             if can_ask:
                 return confirm(f"Apply {target}?", err=True)
         print_text("The change is not applied. Add --yes to apply it without a terminal.", err=True)
@@ -177,7 +177,7 @@ def print_check_output(result: CheckResult) -> None:
 
 
 @contextmanager
-def _typed_answers() -> Iterator[bool]:
+def _read_yes_no_answers() -> Iterator[bool]:
     """Yield whether the user can answer a question; if stdin is a pipe, answers are read from the terminal itself."""
     if not is_terminal(sys.stderr):
         yield False

@@ -8,7 +8,7 @@ from lamella.cli.access import ChatArgument, JsonOption, StoreOption, format_com
 from lamella.cli.compaction_tables import (
     cannot_shrink_hint,
     find_unanswered_question,
-    lower_target_share,
+    half_of_current_share,
     print_compaction,
     print_plan_warnings,
     print_stopped_question,
@@ -102,7 +102,7 @@ def _nothing_to_compact_error(conversation_log: Conversation, proposal: Compacti
     if proposal.before.total <= proposal.target_tokens:
         return InvalidOperationError(
             f"Nothing to compact: {size}, and the target is {proposal.target_tokens:,}.",
-            hint=f"Set a lower target, for example --to {lower_target_share(proposal):.2g}.",
+            hint=f"Set a lower target, for example --to {half_of_current_share(proposal):.2g}.",
         )
     return InvalidOperationError(
         f"Nothing to compact: {size}, and all of them are protected.",

@@ -25,7 +25,7 @@ _RULES_STEP = "rules"
 _ATTACHMENT_STEPS = ("preview", "handle", "tool_results")
 
 
-def lower_target_share(proposal: CompactionProposal) -> float:
+def half_of_current_share(proposal: CompactionProposal) -> float:
     """Return a target share that the next request exceeds: half of its current share of the limit."""
     return max(proposal.before.total / proposal.before.limit / 2, 0.001)
 

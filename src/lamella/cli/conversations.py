@@ -16,7 +16,7 @@ from lamella.cli.access import (
     open_cli_repository,
     open_conversation,
 )
-from lamella.cli.batch import SearchHitCollector, run_and_print_each
+from lamella.cli.batch import SearchHitCollector, run_each_and_print_results
 from lamella.cli.output import (
     confirm,
     escape_to_short_line,
@@ -188,7 +188,7 @@ def export(
             file = str(_save_transcript(backend, key, to) if transcript else archive())
             return ExportedFileJson(conversation=key, name=listed.name, file=file), [file]
 
-        run_and_print_each(
+        run_each_and_print_results(
             {listed.name: listed for listed in chosen},
             write,
             make_body=lambda done, failed: ExportResultsJson(done=done, failed=failed),
@@ -258,7 +258,7 @@ def import_chats(
             )
             return done, [line, *_format_warnings(file.name, warnings)]
 
-        run_and_print_each(
+        run_each_and_print_results(
             {str(file): file for file in files},
             bring_in,
             make_body=lambda done, failed: ImportResultsJson(done=done, failed=failed),

@@ -87,8 +87,8 @@ class RepositoryEditor:
         with the reason. ``skip`` has paths that are not needed, because they are attached already.
         """
         found: dict[str, list[int]] = {}
-        for name, line in _iter_names(text[-_MAX_SEARCHED_CHARS:]):
-            path = self._find(name)
+        for name, line in _iter_path_candidates(text[-_MAX_SEARCHED_CHARS:]):
+            path = self._find_file_by_name(name)
             if path is not None and path not in skip:
                 found.setdefault(path, []).extend(() if line is None else (line,))
         files: list[MentionedFile] = []
@@ -117,7 +117,7 @@ class RepositoryEditor:
                 return MentionedFile(path, part, (first, last))
         return MentionedFile(path, reason=f"it has {tokens:,} tokens, and {budget:,} are left for files")
 
-    def _find(self, name: str) -> str | None:
+    def _find_file_by_name(self, name: str) -> str | None:
         """Return the path of the file that a name means, or None if it means none.
 
         Tracebacks from a container or another machine begin with other folders, so the end of a path is enough if
@@ -136,22 +136,22 @@ class RepositoryEditor:
         parts = [part for part in PurePosixPath(name.replace("\\", "/")).parts if part not in ("/", "..", ".")]
         fewest = 2 if len(parts) > 1 else 1
         for count in range(len(parts), fewest - 1, -1):
-            matches = self._listed_by_name.get("/".join(parts[-count:]) if count > 1 else parts[-1], ())
+            matches = self._git_paths_by_ending.get("/".join(parts[-count:]) if count > 1 else parts[-1], ())
             if len(matches) == 1 and (count > 1 or "." in parts[-1]):
                 return matches[0]
         return None
 
     @cached_property
-    def _listed(self) -> frozenset[str] | None:
+    def _paths_listed_by_git(self) -> frozenset[str] | None:
         """The paths that git lists: tracked files, and new files that no rule ignores. None without git."""
         found = GitFolder(self.root).list_files() if self._has_git else None
         return None if found is None else frozenset(os.fsdecode(path) for path in found[0])
 
     @cached_property
-    def _listed_by_name(self) -> dict[str, list[str]]:
+    def _git_paths_by_ending(self) -> dict[str, list[str]]:
         """The listed paths by each of their endings: by name, by folder and name, and so on."""
         endings: dict[str, list[str]] = {}
-        for path in self._listed or ():
+        for path in self._paths_listed_by_git or ():
             parts = path.split("/")
             for count in range(1, len(parts) + 1):
                 endings.setdefault("/".join(parts[-count:]), []).append(path)
@@ -186,7 +186,9 @@ class RepositoryEditor:
         reason = self._special_file_reason(path)
         if reason is not None:
             return reason
-        return IGNORED_REASON if self._listed is not None and path not in self._listed else None
+        return (
+            IGNORED_REASON if self._paths_listed_by_git is not None and path not in self._paths_listed_by_git else None
+        )
 
     def _special_file_reason(self, path: str) -> str | None:
         """Return why a path does not lead to a plain file of the repository, or None."""
@@ -240,7 +242,7 @@ class RepositoryEditor:
                 written.append(change)
         except OSError as error:
             for done in written:
-                self._put_back(done)
+                self._restore_file_before_change(done)
             for folder, record in saved:
                 self._backups.mark_undone(folder, record)
             raise WriteDeniedError(
@@ -283,7 +285,7 @@ class RepositoryEditor:
 
     def _iter_changes(self, path: str | None) -> Iterator[tuple[Path, NoteChangeRecord]]:
         """Yield the changes that were not undone yet, the newest first, each with the folder of its backup."""
-        names = None if path is None else {path, self._locate(path)}
+        names = None if path is None else {path, self._to_relative_path(path)}
         for folder, record in self._backups.iter_newest_first():
             if not record.undone and (names is None or record.path in names):
                 yield folder, record
@@ -299,12 +301,12 @@ class RepositoryEditor:
         for name in named:
             if not _is_plain_path(name):
                 raise WriteDeniedError(f"{name[:80]!r} is not a path in the repository.", hint=_REFUSAL_HINT)
-        paths = [path for name in named if (path := self._locate(name)) is not None]
+        paths = [path for name in named if (path := self._to_relative_path(name)) is not None]
         if not paths:
             raise WriteDeniedError(f"{edit.path[:80]!r} is outside the repository.", hint=_REFUSAL_HINT)
         return next((path for path in paths if _is_file_or_link(self.root / path)), paths[0])
 
-    def _locate(self, name: str) -> str | None:
+    def _to_relative_path(self, name: str) -> str | None:
         """Return a path relative to the root. A relative path counts from the root, or else from the folder."""
         path = Path(name)
         if path.is_absolute():
@@ -359,7 +361,7 @@ class RepositoryEditor:
         else:
             replace_file(target, data)
 
-    def _put_back(self, change: FileChange) -> None:
+    def _restore_file_before_change(self, change: FileChange) -> None:
         target = self.root / change.path
         if change.before is None:
             target.unlink(missing_ok=True)
@@ -388,7 +390,7 @@ def _is_file_or_link(path: Path) -> bool:
         return False
 
 
-def _iter_names(text: str) -> Iterator[tuple[str, int | None]]:
+def _iter_path_candidates(text: str) -> Iterator[tuple[str, int | None]]:
     """Yield the words of a text that may be paths, with their line numbers; the last Python frame comes first."""
     frames = [(match["path"], int(match["line"])) for match in _PYTHON_FRAME.finditer(text)]
     words = (

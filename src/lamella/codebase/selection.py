@@ -272,7 +272,7 @@ class BudgetFitter:
         first, then skeletons, then whole files.
         """
         while True:
-            named = [replace(one, path=self._path_to_count(one.path)) for one in files]
+            named = [replace(one, path=self._get_path_for_counting(one.path)) for one in files]
             _, text = render_selection("", self._question, named, total_files=total_files)
             tokens = self._count_tokens(text)
             if tokens <= self._budget or not files:
@@ -301,7 +301,7 @@ class BudgetFitter:
 
     def _count_form_tokens(self, path: str, form: CodeForm) -> int:
         if form is CodeForm.NAME:
-            return self._count_tokens(render_name("", self._path_to_count(path))) + 1
+            return self._count_tokens(render_name("", self._get_path_for_counting(path))) + 1
         shown = self._load_rendered_file(path)
         if shown is None or not shown.text.strip():
             return -1
@@ -309,13 +309,17 @@ class BudgetFitter:
         # is not counted at all.
         if form is CodeForm.FULL:
             too_long = len(shown.text) > 30 * self._budget
-            return -1 if too_long else self._count_tokens(render_file("", self._path_to_count(path), shown.text))
+            return (
+                -1 if too_long else self._count_tokens(render_file("", self._get_path_for_counting(path), shown.text))
+            )
         skeleton = self._shorten_skeleton(shown)
         full = self._count_file_tokens(path, CodeForm.FULL)
-        weight = self._count_tokens(render_skeleton("", self._path_to_count(path), skeleton)) + 2 if skeleton else -1
+        weight = (
+            self._count_tokens(render_skeleton("", self._get_path_for_counting(path), skeleton)) + 2 if skeleton else -1
+        )
         return -1 if full is not None and weight > full else weight
 
-    def _path_to_count(self, path: str) -> str:
+    def _get_path_for_counting(self, path: str) -> str:
         return path.replace("\\", "/").removeprefix(self._parent) if self._parent else path
 
     def _shorten_skeleton(self, shown: CodeViews) -> str:

@@ -42,11 +42,11 @@ def focus_skeleton(skeleton: str, question: str, *, max_chars: int) -> str:
     ]
     matching_indexes = [at for at, line in enumerate(lines) if any(stem in line.lower() for stem in stems)]
     outermost = [at for at, line in enumerate(lines) if line[:1].strip()]
-    outer = _parent_lines(lines)
+    outer = _list_parent_line_numbers(lines)
     kept: set[int] = set()
     remaining_chars = max_chars
     for at in (*matching_indexes, *outermost, *range(len(lines))):
-        added = {one for one in _enclosing_lines(at, outer) if one not in kept}
+        added = {one for one in _list_enclosing_line_numbers(at, outer) if one not in kept}
         size = sum(len(lines[one]) + 1 for one in added)
         if size <= remaining_chars:
             kept |= added
@@ -54,7 +54,7 @@ def focus_skeleton(skeleton: str, question: str, *, max_chars: int) -> str:
     return "\n".join(_join_with_ellipses(lines, kept))
 
 
-def _parent_lines(lines: list[str]) -> list[int]:
+def _list_parent_line_numbers(lines: list[str]) -> list[int]:
     """Return, for each line, the last line before it with less indentation; the line itself if there is none."""
     outer: list[int] = []
     above: list[int] = []
@@ -67,7 +67,7 @@ def _parent_lines(lines: list[str]) -> list[int]:
     return outer
 
 
-def _enclosing_lines(line: int, parents: list[int]) -> list[int]:
+def _list_enclosing_line_numbers(line: int, parents: list[int]) -> list[int]:
     """Return a line and all lines it is nested below."""
     found = [line]
     while parents[found[-1]] != found[-1]:
@@ -258,7 +258,7 @@ class SkeletonWalk:
             yield from self._render_container(node, depth)
         elif kind in grammar.wrappers:
             yield from self.render_definitions(node, depth + 1)
-        elif kind in grammar.verbatim and not _is_on_line_of_next(siblings, at):
+        elif kind in grammar.verbatim and not _is_template_on_line_of_definition(siblings, at):
             yield self._truncate_lines(self._source_text(node, node.end_byte), _MAX_VERBATIM_LINES)
         elif kind == "expression_statement" and grammar.has_docstrings:
             yield from self._render_assignment(node, is_first=at == 0)
@@ -327,7 +327,7 @@ class SkeletonWalk:
         return "\n".join((*found[:lines], f"{indent}{_ELLIPSIS}"))
 
 
-def _is_on_line_of_next(siblings: Sequence["Node"], at: int) -> bool:
+def _is_template_on_line_of_definition(siblings: Sequence["Node"], at: int) -> bool:
     """Return whether a node is a template parameter list with its definition on the same line.
 
     Such a definition includes the list already.
@@ -362,22 +362,22 @@ def build_skeleton(path: str, text: str) -> tuple[str, bool]:
     """Return the skeleton of a file, and whether a parser for its language was missing."""
     grammar = find_grammar(path)
     if grammar is None:
-        return _definition_lines(text), False
+        return _keep_definition_lines(text), False
     parser = load_parser(grammar.package, grammar.language_function)
     if parser is None:
-        return _definition_lines(text), True
+        return _keep_definition_lines(text), True
     data = text.encode()
     try:
         root = parser.parse(data).root_node
     except ValueError:
         # The time was over. Text that is no code of this language can take quadratic time.
         parser.reset()
-        return _definition_lines(text), False
+        return _keep_definition_lines(text), False
     pieces = SkeletonWalk(data, grammar).render_definitions(root)
-    return "\n".join(pieces) or _definition_lines(text), False
+    return "\n".join(pieces) or _keep_definition_lines(text), False
 
 
-def _definition_lines(text: str) -> str:
+def _keep_definition_lines(text: str) -> str:
     """Return the lines that define something or are headings."""
     found = [
         line.rstrip() for line in text.split("\n") if len(line) <= _LONGEST_LINE and _DEFINITION_LINE.fullmatch(line)

@@ -11,7 +11,7 @@ from typing import Any
 from lamella.archive.markdown.archive import archive_file_name, file_conflict_error
 from lamella.archive.transcript import (
     Transcript,
-    TurnIn,
+    TurnInput,
     build_tool_rounds,
     build_turn_request,
     load_transcript,
@@ -161,7 +161,7 @@ def _can_write(path: Path, transcript: Transcript) -> bool:
     )
 
 
-def _extends_turn(new: TurnIn, old: TurnIn, *, is_last: bool) -> bool:
+def _extends_turn(new: TurnInput, old: TurnInput, *, is_last: bool) -> bool:
     since = {name: getattr(new, name) for name in ("reply", "rounds") if is_last and not getattr(old, name)}
     return new == old.model_copy(update=since)
 

@@ -5,7 +5,7 @@ from base64 import b64encode
 import pytest
 from tests.unit.pictures import png
 
-from lamella.archive.attachments import AttachmentIn, parse_attachment
+from lamella.archive.attachments import AttachmentInput, parse_attachment
 from lamella.core.artifacts.kinds import KINDS
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy, UnresolvedAttachment
 from lamella.errors import ArtifactError, LamellaError, NotAvailableError
@@ -27,7 +27,7 @@ ATTACHABLE = [kind for kind, spec in KINDS.items() if spec.fields]
 
 
 def read(**fields: object) -> Artifact | UnresolvedAttachment:
-    return parse_attachment(AttachmentIn.model_validate(fields))
+    return parse_attachment(AttachmentInput.model_validate(fields))
 
 
 def refused(**fields: object) -> LamellaError:
@@ -90,7 +90,7 @@ def test_kind_without_reader_needs_text(fields: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("kind", ["url", "web_tab", "youtube"])
 def test_page_without_text_is_fetched_by_address(kind: str) -> None:
-    wanted = parse_attachment(AttachmentIn.model_validate({"kind": kind, "url": "https://e.org", "title": "T"}))
+    wanted = parse_attachment(AttachmentInput.model_validate({"kind": kind, "url": "https://e.org", "title": "T"}))
     assert wanted == UnresolvedAttachment(kind=ArtifactKind(kind), name="https://e.org", title="T")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lamella import CompactionReceipt
 from lamella.cli import compaction_tables as compaction
-from lamella.cli.compaction_tables import lower_target_share, print_compaction
+from lamella.cli.compaction_tables import half_of_current_share, print_compaction
 from lamella.conversation.compaction import CompactionProposal
 from lamella.core.ledger.entry import CompactionCostEstimate
 from lamella.core.log.receipts import CompactionStep, CompactionStepName
@@ -61,4 +61,4 @@ def test_committed_compaction_says_how_to_undo(capsys: pytest.CaptureFixture[str
 
 
 def test_lower_target_is_half_of_next_request() -> None:
-    assert lower_target_share(planned()) == 0.125
+    assert half_of_current_share(planned()) == 0.125

@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 from lamella.archive.markdown.legacy import parse_legacy
-from lamella.archive.markdown.page import build_edit_events, parse_page, render_page, visible_messages
+from lamella.archive.markdown.page import build_edit_events, list_visible_messages, parse_page, render_page
 from lamella.archive.markdown.payload import (
     EventAppender,
     FileRef,
@@ -24,8 +24,8 @@ from lamella.archive.markdown.payload import (
     render_comment,
     render_front_matter,
     split_comment,
-    split_contents,
     split_front_matter,
+    split_included_and_named_contents,
 )
 from lamella.archive.markdown.recovery import FileLookup, read_original_or_current_files, rewrite_records
 from lamella.core.log.branch import iter_invalid_receipts, validate_node
@@ -50,21 +50,21 @@ ReadContents = Callable[[str, Sequence[str]], Mapping[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserAdditions:
+class TextAddedByUser:
     """Text that people added to a file and that is not part of the conversation."""
 
     front_lines: tuple[str, ...] = ()
     preface: str = ""
 
 
-_NO_ADDITIONS = UserAdditions()
+_NO_ADDITIONS = TextAddedByUser()
 _DAMAGED_COMMENT_HINT = (
     "Only the visible text is for editing. Undo what was changed in the comment, or export the conversation again."
 )
 
 
 def render_archive(
-    export: ConversationExport, *, sources: SourceReaders | None = None, additions: UserAdditions = _NO_ADDITIONS
+    export: ConversationExport, *, sources: SourceReaders | None = None, additions: TextAddedByUser = _NO_ADDITIONS
 ) -> str:
     """Render a conversation as Markdown.
 
@@ -78,8 +78,8 @@ def render_archive(
         other_lines=additions.front_lines,
     )
     log = build_log(export.conversation_key, export.records)
-    page = (f"{additions.preface}\n\n" if additions.preface else "") + render_page(visible_messages(log))
-    return f"{front}\n{page}{render_comment(export, split_contents(export, sources))}"
+    page = (f"{additions.preface}\n\n" if additions.preface else "") + render_page(list_visible_messages(log))
+    return f"{front}\n{page}{render_comment(export, split_included_and_named_contents(export, sources))}"
 
 
 def parse_archive(
@@ -113,11 +113,13 @@ def parse_archive(
 
 def parse_lamella_archive(front: FrontMatter, body: str) -> tuple[ConversationExport, tuple[FileRef, ...]]:
     """Parse an archive of Lamella: return the conversation with edits by hand, and the files that it only names."""
-    visible, export, files = parse_archive_as_written(front, body)
+    visible, export, files = parse_archive_with_visible_text(front, body)
     return apply_edits(front, export, visible), files
 
 
-def parse_archive_as_written(front: FrontMatter, body: str) -> tuple[str, ConversationExport, tuple[FileRef, ...]]:
+def parse_archive_with_visible_text(
+    front: FrontMatter, body: str
+) -> tuple[str, ConversationExport, tuple[FileRef, ...]]:
     """Parse an archive: return its visible text, the conversation as it was written, and the files it only names."""
     check_format_version(front)
     visible, comment = split_comment(body)
@@ -131,11 +133,11 @@ def parse_archive_as_written(front: FrontMatter, body: str) -> tuple[str, Conver
     return visible, replace(export, name=front.fields.get("name") or None), files
 
 
-def parse_additions(text: str) -> UserAdditions:
+def parse_text_added_by_user(text: str) -> TextAddedByUser:
     """Return the text that people added to an archive of Lamella."""
     front, body = split_front_matter(normalize_line_ends(text))
     visible, _ = split_comment(body)
-    return UserAdditions(front_lines=front.other_lines, preface=parse_page(visible).preface)
+    return TextAddedByUser(front_lines=front.other_lines, preface=parse_page(visible).preface)
 
 
 def normalize_line_ends(text: str) -> str:
@@ -286,20 +288,22 @@ def save_archive(
         BadInputError: The file has something that the conversation does not have. The file stays as it is, and the hint
             says what to do.
     """
-    with _disk_errors(f"The archive cannot be written to {folder}"):
+    with _convert_disk_errors(f"The archive cannot be written to {folder}"):
         make_data_folder(folder)
-        found = _files_of_conversation(folder, export) if file is None else _existing_named_files(folder / file, export)
+        found = (
+            _files_of_conversation(folder, export) if file is None else _list_file_if_it_exists(folder / file, export)
+        )
         if not found:
             text = encode_text(render_archive(export, sources=sources))
             if file is None:
-                return _write_first_free(folder, export.title, text)
+                return _write_to_first_unused_name(folder, export.title, text)
             write_new_file(folder / file, text)
             return folder / file
-    path, before = _choose_overwritable(found, export)
-    text = encode_text(render_archive(export, sources=sources, additions=parse_additions(before)))
+    path, before = _choose_file_to_overwrite(found, export)
+    text = encode_text(render_archive(export, sources=sources, additions=parse_text_added_by_user(before)))
     # An unchanged file is not written again, so that its modification time stays.
     if text != encode_text(before):
-        with _disk_errors(f"{path} cannot be written"):
+        with _convert_disk_errors(f"{path} cannot be written"):
             replace_file(path, text)
     return path
 
@@ -312,7 +316,7 @@ def _files_of_conversation(folder: Path, export: ConversationExport) -> list[Pat
     return sorted(found, key=lambda path: path.name != named)
 
 
-def _existing_named_files(path: Path, export: ConversationExport) -> list[Path]:
+def _list_file_if_it_exists(path: Path, export: ConversationExport) -> list[Path]:
     """Return the file of a given name as a list, empty if it does not exist; raise if it has something else."""
     if not path.exists():
         return []
@@ -344,7 +348,7 @@ def _read_id(path: Path) -> str | None:
     return front.fields.get("conversation") if front.is_lamella_archive else None
 
 
-def _choose_overwritable(files: Sequence[Path], export: ConversationExport) -> tuple[Path, str]:
+def _choose_file_to_overwrite(files: Sequence[Path], export: ConversationExport) -> tuple[Path, str]:
     """Return the first file that may be overwritten, with its text.
 
     If no file may be overwritten, raise the error of the first one.
@@ -353,7 +357,7 @@ def _choose_overwritable(files: Sequence[Path], export: ConversationExport) -> t
     for path in files:
         text = _read_text(path)
         try:
-            _check_known(path, text, export)
+            _check_file_has_nothing_unknown(path, text, export)
         except BadInputError as error:
             refused = refused or error
         else:
@@ -362,18 +366,18 @@ def _choose_overwritable(files: Sequence[Path], export: ConversationExport) -> t
     raise refused
 
 
-def _check_known(path: Path, text: str, export: ConversationExport) -> None:
+def _check_file_has_nothing_unknown(path: Path, text: str, export: ConversationExport) -> None:
     """Raise if a file has events or edits by hand that the conversation does not have."""
     front, body = split_front_matter(normalize_line_ends(text))
     try:
-        visible, written, _ = parse_archive_as_written(front, body)
+        visible, written, _ = parse_archive_with_visible_text(front, body)
         edited = apply_edits(front, written, visible)
     except BadInputError as error:
         raise BadInputError(
             f"{path.name} has the conversation's id and cannot be read: {error.message}",
             hint="Move the file away, then export again.",
         ) from error
-    _check_events(path, written.records, export)
+    _check_file_has_no_unknown_events(path, written.records, export)
     if edited.warnings and not _has_edits(export, edited):
         raise BadInputError(
             f"{path.name} was edited by hand since it was written.",
@@ -381,7 +385,9 @@ def _check_known(path: Path, text: str, export: ConversationExport) -> None:
         )
 
 
-def _check_events(path: Path, file_records: Sequence[EventRecord], export: ConversationExport) -> None:
+def _check_file_has_no_unknown_events(
+    path: Path, file_records: Sequence[EventRecord], export: ConversationExport
+) -> None:
     """Raise ``HistoryConflictError`` unless the events of a file are a prefix of the conversation's events."""
     ours, called = export.records, export.name or export.conversation_key
     shared = next((at for at, (one, other) in enumerate(zip(file_records, ours, strict=False)) if one != other), None)
@@ -408,13 +414,13 @@ def _has_edits(export: ConversationExport, edited_export: ConversationExport) ->
     if export.records[: len(edited_export.records)] == edited_export.records:
         return True
     shown, expected = (
-        [(m.role, m.text) for m in visible_messages(build_log(one.conversation_key, one.records))]
+        [(m.role, m.text) for m in list_visible_messages(build_log(one.conversation_key, one.records))]
         for one in (export, edited_export)
     )
     return shown[: len(expected)] == expected
 
 
-def _write_first_free(folder: Path, title: str, data: bytes) -> Path:
+def _write_to_first_unused_name(folder: Path, title: str, data: bytes) -> Path:
     """Write a new file under the first free name for a title."""
     used_names = {file_name_comparison_key(path.name) for path in folder.iterdir()}
     for number in count(1):
@@ -449,7 +455,7 @@ def _read_text(path: Path) -> str:
 
 
 @contextmanager
-def _disk_errors(description: str) -> Iterator[None]:
+def _convert_disk_errors(description: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -22,11 +22,11 @@ from itertools import chain, count
 
 from lamella.archive.markdown.page import (
     MessagePair,
-    ShownMessage,
+    VisibleMessage,
     pair_messages,
     parse_archive_time,
     parse_context_line,
-    parse_epoch,
+    parse_epoch_milliseconds,
     parse_page,
 )
 from lamella.archive.markdown.payload import EventAppender, FrontMatter
@@ -169,13 +169,13 @@ def _opening_tag(line: str, *, is_answer: bool) -> str | None:
     result, match = _TOOL_RESULT_LABEL.match(own), _BLOCK_TAG.match(own)
     if result is not None or match is None:
         return None if result is None else result[1]
-    alone = _is_tag_alone(match, own)
+    alone = _is_tag_alone_on_line(match, own)
     if match[1] in _KNOWN_TAGS:
         return match[1] if is_answer or match[1] in _KIND_BY_TAG or match[1] in _TOOL_TAGS or alone else None
     return match[1] if alone and own == line and not is_answer else None
 
 
-def _is_tag_alone(match: re.Match[str], line: str) -> bool:
+def _is_tag_alone_on_line(match: re.Match[str], line: str) -> bool:
     return not line[match.end() :].strip()
 
 
@@ -222,17 +222,17 @@ class _BlockScanner:
         """
         own = self._lines[start].lstrip(" \t")
         match = _BLOCK_TAG.match(own)
-        if tag not in _KNOWN_TAGS or match is None or not _is_tag_alone(match, own):
+        if tag not in _KNOWN_TAGS or match is None or not _is_tag_alone_on_line(match, own):
             return None
         body = next((line for line in self._lines[start + 1 : start + 3] if line.strip()), "")
         if _BLOCK_BODY_START.match(body) is None and _SOURCE_ATTRIBUTE.match(own) is None:
             return None
-        at = bisect_left(self._block_borders, start + 1)
-        last = (self._block_borders[at] if at < len(self._block_borders) else len(self._lines)) - 1
+        at = bisect_left(self._lines_that_end_a_block, start + 1)
+        last = (self._lines_that_end_a_block[at] if at < len(self._lines_that_end_a_block) else len(self._lines)) - 1
         return last, len(self._lines[last])
 
     @cached_property
-    def _block_borders(self) -> list[int]:
+    def _lines_that_end_a_block(self) -> list[int]:
         """The lines at which an unclosed block ends: those that open a known block, and the label of the question."""
         return [
             at
@@ -382,7 +382,7 @@ class ContextLineReader:
     def _read_notes(self, names: Sequence[str], number: int) -> Iterator[Artifact]:
         at = 0
         while at < len(names):
-            pieces = self._count_name_pieces(names[at : at + _MAX_NAME_PIECES])
+            pieces = self._count_pieces_of_first_name(names[at : at + _MAX_NAME_PIECES])
             name = ", ".join(names[at : at + pieces])
             at += pieces
             found = self._lookup.read_or_find_moved(name, _kind_of_file(name))
@@ -393,7 +393,7 @@ class ContextLineReader:
                 self._warn(number, f"{name} was found as {found.moved_to}.")
             yield found.artifact
 
-    def _count_name_pieces(self, names: Sequence[str]) -> int:
+    def _count_pieces_of_first_name(self, names: Sequence[str]) -> int:
         """Count the pieces of the first name. It has more than one only if a file has exactly the joined name."""
         if self._lookup.sources.catalog is None:
             return 1
@@ -406,11 +406,11 @@ class ContextLineReader:
     def _read_expanded_names(self, kind: ArtifactKind, names: Sequence[str], number: int) -> Iterator[Artifact]:
         for name in dict.fromkeys(names):
             try:
-                yield from self._read_expanded(kind, name)
+                yield from self._read_notes_of_folder_or_tag(kind, name)
             except BadInputError as error:
                 self._warn(number, f"the {kind} {name} is left out: {error.message}")
 
-    def _read_expanded(self, kind: ArtifactKind, name: str) -> tuple[Artifact, ...]:
+    def _read_notes_of_folder_or_tag(self, kind: ArtifactKind, name: str) -> tuple[Artifact, ...]:
         """Read the notes of a folder or tag, once for all messages that name it."""
         sources = self._lookup.sources
         if sources.catalog is None:
@@ -477,7 +477,7 @@ class _MarkerScanner:
         self._text_start = len(answer) - len(answer.lstrip())
         self._comment_ends = [found.end() for found in _COMMENT_END.finditer(answer)]
         self._thought_ends = [found.end() for found in _THOUGHT_END.finditer(answer)]
-        self._code_borders = _code_borders(answer)
+        self._list_code_block_offsets = _list_code_block_offsets(answer)
         self._banner_ends: dict[str, list[int]] = {}
         for found in _BANNER_END.finditer(answer):
             self._banner_ends.setdefault(found[1], []).append(found.start())
@@ -488,18 +488,18 @@ class _MarkerScanner:
             return None
         if not marker[0].startswith("<!--"):
             # A reply that was stopped during the reasoning has no closing tag, so all of it is reasoning.
-            return _next_offset(self._thought_ends, marker.end()) or (
+            return _find_next_offset(self._thought_ends, marker.end()) or (
                 self._length if marker.start() == self._text_start else None
             )
-        closing = _next_offset(self._banner_ends.get(marker["begun"] or "", ()), marker.end())
-        return _next_offset(self._comment_ends, closing or marker.end())
+        closing = _find_next_offset(self._banner_ends.get(marker["begun"] or "", ()), marker.end())
+        return _find_next_offset(self._comment_ends, closing or marker.end())
 
     def _is_code(self, offset: int) -> bool:
         """Return whether an offset is inside code: an odd number of borders lies before it."""
-        return bisect_left(self._code_borders, offset + 1) % 2 == 1
+        return bisect_left(self._list_code_block_offsets, offset + 1) % 2 == 1
 
 
-def _code_borders(text: str) -> list[int]:
+def _list_code_block_offsets(text: str) -> list[int]:
     """Return the offsets at which code begins and ends, alternately."""
     borders: list[int] = []
     at, inside = 0, False
@@ -511,7 +511,7 @@ def _code_borders(text: str) -> list[int]:
     return borders
 
 
-def _next_offset(offsets: Sequence[int], after: int) -> int | None:
+def _find_next_offset(offsets: Sequence[int], after: int) -> int | None:
     at = bisect_left(offsets, after)
     return offsets[at] if at < len(offsets) else None
 
@@ -586,14 +586,16 @@ class _LegacyImporter:
         self,
         conversation_id: str,
         fields: Mapping[str, str],
-        first: ShownMessage,
+        first: VisibleMessage,
         *,
         lookup: FileLookup,
         warnings: list[str],
     ) -> None:
         self._warnings = warnings
         self._context_reader = ContextLineReader(lookup, warnings)
-        self._created = parse_epoch(fields.get("epoch", "")) or parse_archive_time(first.stamp) or _UNKNOWN_TIME
+        self._created = (
+            parse_epoch_milliseconds(fields.get("epoch", "")) or parse_archive_time(first.stamp) or _UNKNOWN_TIME
+        )
         self._last_time = self._created
         self._model = _parse_model_key(fields.get("modelKey", ""))
         self._first = first, extract_blocks(first.text)
@@ -666,7 +668,7 @@ class _LegacyImporter:
             warnings=tuple(self._warnings),
         )
 
-    def _message_time(self, message: ShownMessage) -> str:
+    def _message_time(self, message: VisibleMessage) -> str:
         """Return the time of a message, or that of the message before it if the time cannot be read."""
         at = parse_archive_time(message.stamp)
         if at is None and message.stamp:
@@ -697,7 +699,9 @@ def _describe_blocks(blocks: Sequence[UnparsedBlock]) -> str:
     )
 
 
-def derive_conversation_id(fields: Mapping[str, str], first: ShownMessage, *, is_erased: Callable[[str], bool]) -> str:
+def derive_conversation_id(
+    fields: Mapping[str, str], first: VisibleMessage, *, is_erased: Callable[[str], bool]
+) -> str:
     """Derive an id that stays the same each time a conversation is imported, until the import is erased.
 
     It comes from the beginning of the conversation, which later turns do not change.

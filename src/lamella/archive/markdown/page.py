@@ -42,7 +42,9 @@ def render_context_line(refs: Iterable[ArtifactRef]) -> str:
     for ref in refs:
         group, name = _display_name(ref)
         named.setdefault(group, {}).setdefault(name)
-    groups = [f"{group}: {', '.join(map(_quote, named[group]))}" for group in _GROUP_ORDER if group in named]
+    groups = [
+        f"{group}: {', '.join(map(_quote_artifact_name, named[group]))}" for group in _GROUP_ORDER if group in named
+    ]
     return f"{_CONTEXT_START}{' | '.join(groups)}{_CONTEXT_END}" if groups else ""
 
 
@@ -63,7 +65,7 @@ def parse_context_line(line: str) -> dict[str, list[str]]:
         found = _NAME_ITEM.match(inner, at)
         if found is None:
             break
-        groups.setdefault(group, []).append(_unquote(found[1]))
+        groups.setdefault(group, []).append(_unquote_artifact_name(found[1]))
         at = found.end()
     return groups
 
@@ -83,11 +85,11 @@ def _display_name(ref: ArtifactRef) -> tuple[str, str]:
     return KINDS[ref.kind].group, label
 
 
-def _quote(name: str) -> str:
+def _quote_artifact_name(name: str) -> str:
     return name if _UNQUOTED_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
 
 
-def _unquote(quoted: str) -> str:
+def _unquote_artifact_name(quoted: str) -> str:
     if not (quoted.startswith('"') and quoted.endswith('"')):
         return quoted
     try:
@@ -126,10 +128,10 @@ def unescape_text(escaped: str) -> str:
     """Return the original text of an escaped one."""
     first, mark, rest = escaped.partition("\n")
     text = first + mark + _ESCAPED_POSITION.sub("", rest)
-    return _CHARACTER_REFERENCE.sub(_decode_reference, text) if "#" in text else text
+    return _CHARACTER_REFERENCE.sub(_decode_character_reference, text) if "#" in text else text
 
 
-def _decode_reference(match: re.Match[str]) -> str:
+def _decode_character_reference(match: re.Match[str]) -> str:
     ampersands, number = match.groups()
     return f"&{ampersands.removeprefix('amp;')}#{number};" if ampersands else chr(int(number))
 
@@ -163,7 +165,7 @@ def parse_archive_time(text: str) -> str | None:
     return format_event_time(moment)
 
 
-def parse_epoch(milliseconds: str) -> str | None:
+def parse_epoch_milliseconds(milliseconds: str) -> str | None:
     """Convert milliseconds since 1970, given as text, to a time. Return None if the text is not such a number."""
     try:
         moment = datetime.fromtimestamp(int(float(milliseconds)) / 1000, UTC)
@@ -186,7 +188,7 @@ _TIMESTAMP_LINE = re.compile(r"\[Timestamp: (.*)\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShownMessage:
+class VisibleMessage:
     """One message as a file shows it: its text, its context line and its time, each as written in the file."""
 
     role: MessageAuthor
@@ -199,21 +201,21 @@ class ShownMessage:
 class MessagePair:
     """A question and its reply, if there is one."""
 
-    user: ShownMessage
-    reply: ShownMessage | None = None
+    user: VisibleMessage
+    reply: VisibleMessage | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisiblePage:
     """The messages that a file shows, and the text before the first message, which belongs to no message."""
 
-    messages: tuple[ShownMessage, ...]
+    messages: tuple[VisibleMessage, ...]
     preface: str
 
 
-def visible_messages(log: FoldedLog) -> tuple[ShownMessage, ...]:
+def list_visible_messages(log: FoldedLog) -> tuple[VisibleMessage, ...]:
     """Return the messages of the active branch, with each question as the user typed it."""
-    return tuple(message for record in log.branch_records() for message in _shown_messages(record))
+    return tuple(message for record in log.branch_records() for message in _turn_to_visible_messages(record))
 
 
 def typed_text(node: MessageNode) -> str:
@@ -221,8 +223,8 @@ def typed_text(node: MessageNode) -> str:
     return node.typed
 
 
-def _shown_messages(record: TurnRecord) -> list[ShownMessage]:
-    question = ShownMessage(
+def _turn_to_visible_messages(record: TurnRecord) -> list[VisibleMessage]:
+    question = VisibleMessage(
         role=MessageAuthor.USER,
         text=typed_text(record.message),
         context=render_context_line(iter_artifact_refs(record.message.question_event))
@@ -234,16 +236,16 @@ def _shown_messages(record: TurnRecord) -> list[ShownMessage]:
         return [question]
     return [
         question,
-        ShownMessage(role=MessageAuthor.REPLY, text=record.reply.text, stamp=format_archive_time(record.reply.at)),
+        VisibleMessage(role=MessageAuthor.REPLY, text=record.reply.text, stamp=format_archive_time(record.reply.at)),
     ]
 
 
-def render_page(messages: Iterable[ShownMessage]) -> str:
+def render_page(messages: Iterable[VisibleMessage]) -> str:
     """Render messages as text, each followed by its context line, its time and a blank line."""
     return "".join(_render_message(message) for message in messages)
 
 
-def _render_message(message: ShownMessage) -> str:
+def _render_message(message: VisibleMessage) -> str:
     context = f"{message.context}\n" if message.context else ""
     text = escape_text(message.text)
     return f"**{_SPEAKERS[message.role]}**: {text}\n{context}[Timestamp: {message.stamp}]\n\n"
@@ -264,7 +266,7 @@ def parse_page(text: str, *, escaped: bool = True) -> VisiblePage:
     return VisiblePage(messages=tuple(messages), preface=preface.strip())
 
 
-def _parse_message(role: MessageAuthor, block: str, *, escaped: bool) -> ShownMessage:
+def _parse_message(role: MessageAuthor, block: str, *, escaped: bool) -> VisibleMessage:
     lines = block.split("\n")
     while len(lines) > 1 and not lines[-1].strip():
         lines.pop()
@@ -274,7 +276,7 @@ def _parse_message(role: MessageAuthor, block: str, *, escaped: bool) -> ShownMe
     has_context = role is MessageAuthor.USER and len(lines) > 1 and is_context_line(lines[-1])
     context = lines.pop().rstrip() if has_context else ""
     text = "\n".join(lines)
-    return ShownMessage(
+    return VisibleMessage(
         role=role,
         text=unescape_text(text) if escaped else text.strip(),
         context=context,
@@ -282,13 +284,13 @@ def _parse_message(role: MessageAuthor, block: str, *, escaped: bool) -> ShownMe
     )
 
 
-def pair_messages(messages: Sequence[ShownMessage]) -> tuple[list[MessagePair], list[str]]:
+def pair_messages(messages: Sequence[VisibleMessage]) -> tuple[list[MessagePair], list[str]]:
     """Group messages into questions with their replies, and return them with warnings.
 
     Every question starts a turn. Several replies in a row are joined to one. A reply without a question gets an empty
     one.
     """
-    turns: list[tuple[ShownMessage, list[ShownMessage]]] = []
+    turns: list[tuple[VisibleMessage, list[VisibleMessage]]] = []
     warnings: list[str] = []
     for number, message in enumerate(messages, start=1):
         if message.role is MessageAuthor.USER:
@@ -296,7 +298,7 @@ def pair_messages(messages: Sequence[ShownMessage]) -> tuple[list[MessagePair], 
             continue
         if not turns:
             warnings.append("The file begins with an answer; it stands after an empty question.")
-            turns.append((ShownMessage(role=MessageAuthor.USER, text="", stamp=message.stamp), []))
+            turns.append((VisibleMessage(role=MessageAuthor.USER, text="", stamp=message.stamp), []))
         if turns[-1][1]:
             warnings.append(f"Message {number} follows another answer; the two are one answer now.")
         turns[-1][1].append(message)
@@ -304,7 +306,7 @@ def pair_messages(messages: Sequence[ShownMessage]) -> tuple[list[MessagePair], 
     return pairs, warnings
 
 
-def _join_answers(answers: Sequence[ShownMessage]) -> ShownMessage | None:
+def _join_answers(answers: Sequence[VisibleMessage]) -> VisibleMessage | None:
     if len(answers) < 2:
         return answers[0] if answers else None
     return replace(answers[0], text="\n\n".join(answer.text for answer in answers))
@@ -354,7 +356,7 @@ def build_edit_events(log: FoldedLog, page: VisiblePage) -> tuple[tuple[EventRec
 def _ignored_edit_warnings(log: FoldedLog, page: VisiblePage) -> list[str]:
     """Return a warning for each edit of a context line or a timestamp, which has no effect."""
     warnings = []
-    for number, (old, new) in enumerate(zip(visible_messages(log), page.messages, strict=False), start=1):
+    for number, (old, new) in enumerate(zip(list_visible_messages(log), page.messages, strict=False), start=1):
         same = old.role is new.role and is_same_text_ignoring_blanks(old.text, new.text)
         if same and (old.context.rstrip(), old.stamp) != (new.context, new.stamp):
             warnings.append(f"The context or time of message {number} was changed by hand; that changes nothing.")
@@ -367,7 +369,7 @@ def _is_same_turn(record: TurnRecord, pair: MessagePair) -> bool:
     )
 
 
-def _is_same_reply(node: MessageNode | None, message: ShownMessage | None) -> bool:
+def _is_same_reply(node: MessageNode | None, message: VisibleMessage | None) -> bool:
     return is_same_text_ignoring_blanks(node.text if node else "", message.text if message else "")
 
 
@@ -380,8 +382,8 @@ def _match_turns(records: Sequence[TurnRecord], pairs: Sequence[MessagePair]) ->
     new = [pair.user.text.strip() for pair in pairs]
     # Most files are edited in one place. The common beginning and end are matched in linear time, and only the turns
     # between them are compared in quadratic time.
-    first = _count_same(old, new)
-    last = _count_same(old[first:][::-1], new[first:][::-1])
+    first = _count_equal_texts_at_start(old, new)
+    last = _count_equal_texts_at_start(old[first:][::-1], new[first:][::-1])
     positions = {at: at for at in range(first)} | {len(new) - at: len(old) - at for at in range(1, last + 1)}
     middle, edited = old[first : len(old) - last], new[first : len(new) - last]
     compare = _match_texts if len(middle) * len(edited) <= _MAX_COMPARISONS else _match_unique_texts
@@ -389,7 +391,7 @@ def _match_turns(records: Sequence[TurnRecord], pairs: Sequence[MessagePair]) ->
     return {new_at: records[old_at] for new_at, old_at in positions.items()}
 
 
-def _count_same(first: Sequence[str], second: Sequence[str]) -> int:
+def _count_equal_texts_at_start(first: Sequence[str], second: Sequence[str]) -> int:
     """Count the texts that two lists have in common at their beginning."""
     pairs = zip(first, second, strict=False)
     return next((at for at, (this, that) in enumerate(pairs) if this != that), min(len(first), len(second)))
@@ -425,7 +427,7 @@ class _EditImporter:
         self._records = records
         self._matched = matched
         self._warnings = warnings
-        self._last_time = _last_time(appender.log, records)
+        self._get_last_event_time = _get_last_event_time(appender.log, records)
 
     def append_turns(self, pairs: Sequence[MessagePair], start: int) -> None:
         """Append the turns from ``start`` on, the first turn that differs from the log."""
@@ -434,7 +436,7 @@ class _EditImporter:
             return
         old = self._records[start] if start < len(self._records) else None
         if old is not None and is_same_text_ignoring_blanks(typed_text(old.message), pairs[start].user.text):
-            self._answer_again(old, pairs[start])
+            self._append_alternative_reply(old, pairs[start])
         else:
             self._append_question(start, pairs[start], edited_message=old.message if old else None)
         for index in range(start + 1, len(pairs)):
@@ -444,12 +446,12 @@ class _EditImporter:
         """Make the branch end before turn ``start``, because the file ends there."""
         last = self._records[start - 1] if start else None
         head = "" if last is None else (last.reply or last.message).id
-        self.appender.append_branch_switch(ForkEvent(head=head), at=self._last_time)
+        self.appender.append_branch_switch(ForkEvent(head=head), at=self._get_last_event_time)
 
-    def _answer_again(self, old: TurnRecord, pair: MessagePair) -> None:
+    def _append_alternative_reply(self, old: TurnRecord, pair: MessagePair) -> None:
         """Append another reply to a question that is unchanged."""
         if self.appender.log.head != old.message.id:
-            self.appender.append_branch_switch(SwitchEvent(head=old.message.id), at=self._last_time)
+            self.appender.append_branch_switch(SwitchEvent(head=old.message.id), at=self._get_last_event_time)
         self._append_reply(pair, old)
 
     def _append_question(
@@ -474,7 +476,7 @@ class _EditImporter:
         rounds = node.rounds if node is not None and same else ()
         self.appender.append_reply(text, at=self._message_time(pair.reply, node), rounds=rounds)
 
-    def _build_question(self, turn_index: int, message: ShownMessage, node: MessageNode | None) -> QuestionEvent:
+    def _build_question(self, turn_index: int, message: VisibleMessage, node: MessageNode | None) -> QuestionEvent:
         """Build the message event of a question, with the context of the stored message it was matched to, if any."""
         if node is not None and node.question_event is not None:
             same = is_same_text_ignoring_blanks(typed_text(node), message.text)
@@ -484,18 +486,18 @@ class _EditImporter:
             self._warnings.append(f"Turn {turn_index + 1} is new in the file; its context is not attached: {names}.")
         return make_unplaced_question_event(Turn(text=message.text, typed=message.text))
 
-    def _message_time(self, message: ShownMessage, node: MessageNode | None) -> str:
+    def _message_time(self, message: VisibleMessage, node: MessageNode | None) -> str:
         """Return the time of a message: the stored one, unless the file shows another.
 
         The file shows only seconds, so the stored time is more exact. If the file shows no readable time, the message
         gets the time of the message before it.
         """
         if node is not None and format_archive_time(node.at) == message.stamp:
-            self._last_time = node.at
+            self._get_last_event_time = node.at
         else:
-            self._last_time = parse_archive_time(message.stamp) or self._last_time
-        return self._last_time
+            self._get_last_event_time = parse_archive_time(message.stamp) or self._get_last_event_time
+        return self._get_last_event_time
 
 
-def _last_time(log: FoldedLog, records: Sequence[TurnRecord]) -> str:
+def _get_last_event_time(log: FoldedLog, records: Sequence[TurnRecord]) -> str:
     return max([log.created, *((turn.reply or turn.message).at for turn in records)])

@@ -1,8 +1,8 @@
 """The data of an archive that people do not read: front matter, and the comment with all events.
 
 ``render_comment`` and ``parse_comment`` convert the comment at the end of a file. Each event and each content has a
-line of its own, so that a diff of two versions of a file shows what was added. ``split_contents`` decides which
-contents the archive includes and which it only names, because the vault has them. ``change_refs`` changes the artifact
+line of its own, so that a diff of two versions of a file shows what was added. ``split_included_and_named_contents`` decides which
+contents the archive includes and which it only names, because the vault has them. ``replace_artifact_refs`` changes the artifact
 references in events, and ``EventAppender`` appends events for messages that come from a file.
 """
 
@@ -85,21 +85,23 @@ def iter_artifact_refs(event: QuestionEvent | PendingCommandsEvent) -> Iterator[
             yield ArtifactRef(stored=stored, inlined=True)
 
 
-def change_refs(event: QuestionEvent, change: ChangeRef) -> QuestionEvent:
+def replace_artifact_refs(event: QuestionEvent, change: ChangeRef) -> QuestionEvent:
     """Return the event with each reference replaced by the result of ``change``, or removed if that is None."""
-    changed = replace(event, results=_change_all(event.results, change), attached=_change_all(event.attached, change))
+    changed = replace(
+        event, results=_replace_each_ref(event.results, change), attached=_replace_each_ref(event.attached, change)
+    )
     if event.system is None or not event.system.inlined:
         return changed
-    inlined = _change_all(event.system.inlined, change, inlined=True)
+    inlined = _replace_each_ref(event.system.inlined, change, inlined=True)
     return replace(changed, system=replace(event.system, inlined=inlined))
 
 
-def change_command_refs(event: PendingCommandsEvent, change: ChangeRef) -> PendingCommandsEvent:
+def replace_command_artifact_refs(event: PendingCommandsEvent, change: ChangeRef) -> PendingCommandsEvent:
     """Return a pending attachment command with its references changed in the same way."""
-    return replace(event, attached=_change_all(event.attached, change))
+    return replace(event, attached=_replace_each_ref(event.attached, change))
 
 
-def _change_all(
+def _replace_each_ref(
     stored: Iterable[StoredArtifact], change: ChangeRef, *, inlined: bool = False
 ) -> tuple[StoredArtifact, ...]:
     given = (change(ArtifactRef(stored=one, inlined=inlined)) for one in stored)
@@ -128,7 +130,7 @@ class ArchivePayload:
     contents: Mapping[str, bytes]
 
 
-def split_contents(export: ConversationExport, sources: SourceReaders | None) -> ArchivePayload:
+def split_included_and_named_contents(export: ConversationExport, sources: SourceReaders | None) -> ArchivePayload:
     """Split the contents of a conversation into included ones and named files.
 
     The newest text of a file is only named. The archive includes everything that a vault could not return unchanged:
@@ -189,7 +191,7 @@ _DAMAGED_HINT = (
 )
 
 
-class EventIn(BaseModel):
+class EventInput(BaseModel):
     """One event. A body that is not canonical JSON is given as text, so that its bytes survive."""
 
     model_config = _STRICT_CONFIG
@@ -200,7 +202,7 @@ class EventIn(BaseModel):
     contents: list[str] = Field(default_factory=list)
 
 
-class ContentByPathIn(BaseModel):
+class ContentByPathInput(BaseModel):
     """A content that is only named, as the text of a file in the vault."""
 
     model_config = _STRICT_CONFIG
@@ -210,7 +212,7 @@ class ContentByPathIn(BaseModel):
     path: str
 
 
-class BytesIn(BaseModel):
+class Base64BytesInput(BaseModel):
     """A content that is not text."""
 
     model_config = _STRICT_CONFIG
@@ -218,7 +220,7 @@ class BytesIn(BaseModel):
     base64: str
 
 
-class CommentIn(BaseModel):
+class ArchiveCommentInput(BaseModel):
     """The JSON object of the comment."""
 
     model_config = _STRICT_CONFIG
@@ -227,9 +229,9 @@ class CommentIn(BaseModel):
     conversation: str
     title: str
     created: str
-    events: list[EventIn]
-    files: list[ContentByPathIn] = Field(default_factory=list)
-    contents: dict[str, str | BytesIn] = Field(default_factory=dict)
+    events: list[EventInput]
+    files: list[ContentByPathInput] = Field(default_factory=list)
+    contents: dict[str, str | Base64BytesInput] = Field(default_factory=dict)
 
 
 def render_comment(export: ConversationExport, payload: ArchivePayload) -> str:
@@ -266,7 +268,7 @@ def split_comment(body: str) -> tuple[str, str]:
 def parse_comment(text: str) -> tuple[ConversationExport, tuple[FileRef, ...]]:
     """Parse a comment: return the conversation with its included contents, and the files that it only names."""
     try:
-        comment = CommentIn.model_validate(json.loads(text))
+        comment = ArchiveCommentInput.model_validate(json.loads(text))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         location = ".".join(map(str, first["loc"])) or "the whole"
@@ -311,7 +313,7 @@ def _is_canonical(body: object, written: str) -> bool:
         return False
 
 
-def _event_from_json(event: EventIn, number: int) -> EventRecord:
+def _event_from_json(event: EventInput, number: int) -> EventRecord:
     try:
         body = event.body if isinstance(event.body, str) else canonical_json(event.body)
         record = EventRecord(kind=event.kind, at=event.at, body=body, contents=tuple(event.contents))
@@ -343,7 +345,7 @@ def _content_to_json(data: bytes) -> str:
         return canonical_json({"base64": b64encode(data).decode()})
 
 
-def _content_from_json(name: str, written: str | BytesIn) -> bytes:
+def _content_from_json(name: str, written: str | Base64BytesInput) -> bytes:
     try:
         data = encode_text(written) if isinstance(written, str) else b64decode(written.base64, validate=True)
     except (ValueError, BadInputError) as error:

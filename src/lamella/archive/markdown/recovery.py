@@ -9,7 +9,7 @@ other ids from that message on, and every event that names a message must name i
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from lamella.archive.markdown.payload import ArtifactRef, FileRef, change_command_refs, change_refs
+from lamella.archive.markdown.payload import ArtifactRef, FileRef, replace_artifact_refs, replace_command_artifact_refs
 from lamella.core.artifacts.model import Artifact, ArtifactKind, UnresolvedAttachment
 from lamella.core.log.events.artifact import PendingCommandsEvent, StoredArtifact
 from lamella.core.log.events.codec import decode_event, encode_event
@@ -65,7 +65,7 @@ class FileLookup:
         """
         key = (path, kind, expected_hash)
         if key not in self._found_files:
-            self._found_files[key] = self._locate(path, kind, expected_hash)
+            self._found_files[key] = self._read_or_locate_file(path, kind, expected_hash)
         return self._found_files[key]
 
     def exists(self, path: str, kind: ArtifactKind) -> bool:
@@ -73,11 +73,11 @@ class FileLookup:
         found = self.read_or_find_moved(path, kind)
         return found.artifact is not None and found.moved_to is None
 
-    def _locate(self, path: str, kind: ArtifactKind, expected_hash: str | None) -> FoundFile:
+    def _read_or_locate_file(self, path: str, kind: ArtifactKind, expected_hash: str | None) -> FoundFile:
         catalog = self.sources.catalog
         if catalog is None:
             return FoundFile(why=_NO_VAULT)
-        if self._miss_count >= _MAX_MISSES and not self._find_notes_named(catalog, _link_name(path)):
+        if self._miss_count >= _MAX_MISSES and not self._find_notes_named(catalog, _get_wikilink_name(path)):
             return FoundFile(why=_FILE_MISSING)
         try:
             return FoundFile(artifact=self.sources.read(UnresolvedAttachment(kind=kind, name=path)))
@@ -89,7 +89,7 @@ class FileLookup:
                 else FoundFile(why=_FILE_MISSING)
             )
         except BadInputError as error:
-            return FoundFile(why=_error_reason(error))
+            return FoundFile(why=_get_error_reason(error))
 
     def _find_notes_named(self, catalog: SourceCatalog, name: str) -> list[str]:
         """Return the paths of all notes of a name.
@@ -99,12 +99,12 @@ class FileLookup:
         if self._paths_by_name is None:
             self._paths_by_name = {}
             for folder in catalog.list_notes(ArtifactKind.FOLDER, ".").paths:
-                self._paths_by_name.setdefault(_link_name(folder), []).append(folder)
+                self._paths_by_name.setdefault(_get_wikilink_name(folder), []).append(folder)
         return self._paths_by_name.get(name, [])
 
     def _find_by_file_name(self, catalog: SourceCatalog, path: str, expected_hash: str | None) -> FoundFile:
         """Return the only note of a file's name, or the one of several that has the wanted hash."""
-        paths = self._find_notes_named(catalog, _link_name(path))
+        paths = self._find_notes_named(catalog, _get_wikilink_name(path))
         notes: list[tuple[str, Artifact]] = []
         for candidate in paths:
             try:
@@ -112,7 +112,7 @@ class FileLookup:
                     (candidate, self.sources.read(UnresolvedAttachment(kind=ArtifactKind.NOTE, name=candidate)))
                 )
             except BadInputError as error:
-                return FoundFile(why=_error_reason(error))
+                return FoundFile(why=_get_error_reason(error))
         for candidate, note in notes:
             if len(notes) == 1 or note.hash == expected_hash:
                 return FoundFile(artifact=note, moved_to=candidate)
@@ -122,12 +122,12 @@ class FileLookup:
         return FoundFile(why=f"it is not there, and {len(paths)} notes have its name: {shown}")
 
 
-def _link_name(path: str) -> str:
+def _get_wikilink_name(path: str) -> str:
     """Return a note's name as links write it: the last part of the path, in lower case, without ``.md``."""
     return path.rstrip("/").rsplit("/", 1)[-1].lower().removesuffix(".md")
 
 
-def _error_reason(error: BadInputError) -> str:
+def _get_error_reason(error: BadInputError) -> str:
     return error.message.rstrip(".")
 
 
@@ -232,7 +232,7 @@ class _RecordRewriter:
 
     def _rewrite_question(self, event: QuestionEvent) -> QuestionEvent:
         """Return a question with its changed attachments and the id that follows from them."""
-        asked = replace(change_refs(event, self._change_ref), parent=self._new_message_id(event.parent))
+        asked = replace(replace_artifact_refs(event, self._change_ref), parent=self._new_message_id(event.parent))
         if isinstance(asked, EditEvent):
             asked = replace(asked, target=self._new_message_id(asked.target))
         asked = replace(asked, id=derive_message_id(self._new_log.conversation, asked))
@@ -242,7 +242,7 @@ class _RecordRewriter:
     def _rewrite_command(self, event: PendingCommandsEvent) -> PendingCommandsEvent:
         """Return a pending attachment command with its changed artifacts, and with the new ids of pinned messages."""
         pin, unpin = (tuple(map(self._new_message_id, names)) for names in (event.pin, event.unpin))
-        return replace(change_command_refs(event, self._change_ref), pin=pin, unpin=unpin)
+        return replace(replace_command_artifact_refs(event, self._change_ref), pin=pin, unpin=unpin)
 
     def _with_new_ids(self, event: Event) -> Event:
         """Return any other event with the new id of every message that it names."""

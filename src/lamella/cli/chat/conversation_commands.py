@@ -10,7 +10,7 @@ from lamella.cli.clipboard import MAX_CLIPBOARD_BYTES, copy_to_clipboard, termin
 from lamella.cli.compaction_tables import (
     cannot_shrink_hint,
     find_unanswered_question,
-    lower_target_share,
+    half_of_current_share,
     print_compaction,
     print_plan_warnings,
     print_stopped_question,
@@ -54,12 +54,10 @@ def compact_conversation(session: ChatSession, rest: str) -> None:
     if session.is_interactive:
         # A summary may take minutes.
         print_text("Compacting; Ctrl-C cancels.", err=True)
-    planned = session.conversation.plan(_parse_share(share), since=range_.since, until=range_.until)
+    planned = session.conversation.plan(_parse_target_share(share), since=range_.since, until=range_.until)
     print_plan_warnings(planned)
     if planned.receipt is None:
-        lower = (
-            f"Set a lower target, for example /compact {lower_target_share(planned):.2g}, or continue: the prompt fits."
-        )
+        lower = f"Set a lower target, for example /compact {half_of_current_share(planned):.2g}, or continue: the prompt fits."
         raise InvalidOperationError(
             f"Nothing to compact: the next request has {planned.before.total:,} tokens, "
             f"and the target is {planned.target_tokens:,}.",
@@ -98,7 +96,7 @@ def complete_compact_range(session: ChatSession, prefix: str) -> dict[str, str]:
     return {f"{before} {one}".lstrip(): description for one, description in known.items()}
 
 
-def _parse_share(rest: str) -> float | None:
+def _parse_target_share(rest: str) -> float | None:
     try:
         return float(rest) if rest else None
     except ValueError as error:

@@ -100,7 +100,7 @@ def paste_image(session: ChatSession, rest: str) -> None:
 
 def _unused_image_title(session: ChatSession) -> str:
     """Return a title that no pending or sent attachment has."""
-    used_names = {*session.names_for_command("/drop"), *session.names_for_command("/detach")}
+    used_names = {*session.list_argument_candidates("/drop"), *session.list_argument_candidates("/detach")}
     return next(name for number in range(1, len(used_names) + 2) if (name := f"pasted-{number}") not in used_names)
 
 

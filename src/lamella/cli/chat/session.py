@@ -416,7 +416,7 @@ class ChatSession:
         stage = "" if work is None else f"[{format_current_stage(work)}] "
         return stage + (format_last_names(list_sticky_names(self.conversation)) if self.attachments_are_sticky else "")
 
-    def names_for_command(self, command: str) -> list[str]:
+    def list_argument_candidates(self, command: str) -> list[str]:
         """Return the names that a command accepts in this conversation."""
         match command:
             case "/detach":

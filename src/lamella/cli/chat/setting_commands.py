@@ -67,7 +67,7 @@ def parse_setting_options(
                 hint=f"{_SET_EXAMPLE_HINT}. {_SETTABLE_NAMES_HINT}",
             )
         if not equals:
-            _check_settable(name)
+            _check_setting_can_change_in_chat(name)
             raise UsageError(
                 f"Missing value: --set {name}", hint=f"{describe_accepted_values(name)} {_SET_EXAMPLE_HINT}"
             )
@@ -77,11 +77,11 @@ def parse_setting_options(
 
 def _parse_value(name: str, text: str) -> object:
     """Parse a setting's value by its type; ``none`` unsets a setting that may be unset."""
-    _check_settable(name)
+    _check_setting_can_change_in_chat(name)
     return parse_setting_value(name, text)
 
 
-def _check_settable(name: str) -> None:
+def _check_setting_can_change_in_chat(name: str) -> None:
     """Raise ``UsageError`` if the name is no setting of a conversation."""
     if name.replace("-", "_") == "max_tokens":
         raise UsageError(

@@ -77,7 +77,7 @@ def _complete_names(command: str, session: ChatSession, prefix: str) -> dict[str
 
     Names with control characters are left out, because they cannot be typed.
     """
-    names = [name for name in session.names_for_command(command) if escape_to_short_line(name) == name]
+    names = [name for name in session.list_argument_candidates(command) if escape_to_short_line(name) == name]
     return dict.fromkeys([name for name in names if prefix.casefold() in name.casefold()], "")
 
 

@@ -6,7 +6,7 @@ from tests.contracts.tables import names
 from tests.unit.archive.markdown.chats import said
 
 from lamella.archive.markdown import parse_archive, render_archive
-from lamella.archive.markdown.payload import CommentIn
+from lamella.archive.markdown.payload import ArchiveCommentInput
 
 PAGE = (DOCS / "reference" / "formats" / "archive.md").read_text(encoding="utf-8")
 
@@ -20,4 +20,4 @@ def test_documented_archive_is_valid() -> None:
 
 
 def test_every_field_of_the_comment_is_on_the_page() -> None:
-    assert set(names(PAGE, under="The comment")) == set(CommentIn.model_fields)
+    assert set(names(PAGE, under="The comment")) == set(ArchiveCommentInput.model_fields)

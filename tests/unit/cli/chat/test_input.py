@@ -75,7 +75,7 @@ def test_missing_vault_completes_to_nothing(tmp_path: Path) -> None:
 class Talk:
     """What is there for a command, as a talk tells it."""
 
-    def names_for_command(self, command: str) -> list[str]:
+    def list_argument_candidates(self, command: str) -> list[str]:
         return ["plan.md", "my map.png", "nul\0.md", "a\nb.md"] if command == "/drop" else []
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lamella.archive.markdown.page import (
-    ShownMessage,
+    VisibleMessage,
     is_same_text_ignoring_blanks,
     pair_messages,
     parse_page,
@@ -14,12 +14,12 @@ from lamella.core.log.turn import MessageAuthor
 STAMP = "2026/11/15 10:00:00"
 
 
-def user(text: str, context: str = "", stamp: str = STAMP) -> ShownMessage:
-    return ShownMessage(role=MessageAuthor.USER, text=text, context=context, stamp=stamp)
+def user(text: str, context: str = "", stamp: str = STAMP) -> VisibleMessage:
+    return VisibleMessage(role=MessageAuthor.USER, text=text, context=context, stamp=stamp)
 
 
-def ai(text: str, stamp: str = STAMP) -> ShownMessage:
-    return ShownMessage(role=MessageAuthor.REPLY, text=text, stamp=stamp)
+def ai(text: str, stamp: str = STAMP) -> VisibleMessage:
+    return VisibleMessage(role=MessageAuthor.REPLY, text=text, stamp=stamp)
 
 
 def test_rendered_messages_match_exact_layout() -> None:

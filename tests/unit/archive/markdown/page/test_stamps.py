@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.archive.markdown.page import format_archive_time, parse_archive_time, parse_epoch
+from lamella.archive.markdown.page import format_archive_time, parse_archive_time, parse_epoch_milliseconds
 
 
 @pytest.mark.parametrize(
@@ -31,10 +31,10 @@ def test_invalid_time_gives_none(shown: str) -> None:
 
 
 def test_epoch_is_in_milliseconds() -> None:
-    assert parse_epoch("1773550115168") == "2026-03-15T04:48:35.168000Z"
-    assert parse_epoch("0") == "1970-01-01T00:00:00Z"
+    assert parse_epoch_milliseconds("1773550115168") == "2026-03-15T04:48:35.168000Z"
+    assert parse_epoch_milliseconds("0") == "1970-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize("epoch", ["", "soon", "1e999", "nan", "99999999999999999999"])
 def test_invalid_epoch_gives_none(epoch: str) -> None:
-    assert parse_epoch(epoch) is None
+    assert parse_epoch_milliseconds(epoch) is None
