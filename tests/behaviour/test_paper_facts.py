@@ -12,10 +12,10 @@ from tests.unit.core.compaction.stories import QUARTERS, WORD_LISTS, Story, chat
 from lamella.core.artifacts.kinds import make_image_artifact, make_image_data
 from lamella.core.budget import (
     TokenBudget,
-    budget_warnings,
     count_images_tokens,
     count_pieces_tokens,
     exceeds_share,
+    list_budget_warnings,
     should_compact,
 )
 from lamella.core.compaction.rules import CompactionConfig, CompletedStage, SummaryConfig, resolve_stages
@@ -62,7 +62,7 @@ def test_budget_2_differs_zero_window_is_refused() -> None:
 def test_budget_3_warning_and_compaction_start_at_paper_values(characters: int, happens: list[str]) -> None:
     tokens = QUARTERS.count("x" * characters)
     each = {
-        "warned": bool(budget_warnings(tokens, PAPER)),
+        "warned": bool(list_budget_warnings(tokens, PAPER)),
         "compacted": should_compact(tokens, PAPER, last_compacted_total=None),
         "over hard": exceeds_share(tokens, PAPER.hard, PAPER),
     }

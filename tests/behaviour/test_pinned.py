@@ -7,7 +7,7 @@ from tests.unit.conversation.backends import make_backend, make_chat
 
 from lamella import Conversation
 from lamella.archive.transcript import Transcript
-from lamella.conversation.import_export import fork_into
+from lamella.conversation.import_export import copy_branch_into_new_conversation
 from lamella.conversation.turn import BuiltTurn
 from lamella.core.prompt.invariants import iter_violations
 from lamella.core.values import replace
@@ -165,7 +165,7 @@ def test_copied_conversation_keeps_pin() -> None:
     conversation = Conversation.open(backend, "chat", {"window": 8_000, "reserve": 0})
     fill(conversation)
     pin_first(conversation)
-    fork_into(backend, "chat", conversation.head, name="copy")
+    copy_branch_into_new_conversation(backend, "chat", conversation.head, name="copy")
     copy = Conversation.open(backend, "copy", {})
     assert copy.compact(to=0.02) is not None
     assert SECRET in texts(copy.ask("And now?"))

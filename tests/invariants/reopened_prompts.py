@@ -14,7 +14,7 @@ from lamella import Folder, Tag, Turn
 from lamella.conversation.backend import Backend
 from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT
 from lamella.conversation.conversation import Conversation
-from lamella.conversation.shared_prefixes import SharedPrefixes
+from lamella.conversation.shared_prefixes import SharedPrefixRegistry
 from lamella.core.artifacts.model import Artifact, ArtifactKind, UnresolvedAttachment
 from lamella.core.log.turn_records import TurnRecord
 from lamella.core.values import replace
@@ -90,7 +90,7 @@ def make_backend(store: Store, vault: Path | None) -> tuple[Backend, CountingSou
     fresh = open_backend("memory:", vault=vault)
     counting = CountingSources(fresh.adapters.open_sources)
     adapters = replace(fresh.adapters, open_sources=counting)
-    learned = SharedPrefixes(store.shared_table)
+    learned = SharedPrefixRegistry(store.shared_table)
     return replace(fresh, store=store, adapters=adapters, make_key=str, shared_prefixes=learned), counting
 
 

@@ -10,7 +10,7 @@ from tests.unit.conversation.backends import Ticking
 
 from lamella import Conversation, Folder, Note
 from lamella.conversation.backend import Backend
-from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.import_export import ConversationRepository, copy_branch_into_new_conversation
 from lamella.core.values import replace
 from lamella.errors import ContextBudgetExceededError, InvalidOperationError
 from lamella.wiring import open_backend
@@ -73,6 +73,6 @@ def test_reopened_and_forked_conversation_sends_the_same(
                     command(conversation, do, name)
             assert sent(open_chat(backend, layout, attachments)) == sent(conversation)
         if conversation.head:
-            fork_into(backend, conversation.id, conversation.head, name="other")
+            copy_branch_into_new_conversation(backend, conversation.id, conversation.head, name="other")
             assert sent(Conversation.open(backend, "other", {})) == sent(conversation)
         assert list(ConversationRepository(backend.store, Ticking()).verify()) == []

@@ -9,7 +9,7 @@ from tests.invariants.reopened_prompts import NAME, Lasting, all_messages
 
 from lamella import Conversation
 from lamella.clocks import SystemClock
-from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.import_export import ConversationRepository, copy_branch_into_new_conversation
 from lamella.conversation.turn import TurnRequest
 from lamella.stores.memory import InMemoryStore
 
@@ -36,7 +36,7 @@ def test_fork_sends_like_original_branch(kept: Kept) -> None:
         conversation, backend = played.stored, played._backend
         for number, message in enumerate(all_messages(conversation)[:6]):
             name = f"{NAME} {number}"
-            fork_into(backend, NAME, message, name=name)
+            copy_branch_into_new_conversation(backend, NAME, message, name=name)
             conversation.fork(message)
             assert sent(Conversation.open(backend, name, {})) == sent(conversation)
     assert list(ConversationRepository(store, SystemClock()).verify()) == []

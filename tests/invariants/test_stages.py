@@ -14,7 +14,7 @@ from tests.invariants.reopened_prompts import all_messages, make_backend
 from lamella import ContextBudgetExceededError, Conversation, InvalidOperationError, Turn
 from lamella.clocks import SystemClock
 from lamella.conversation.backend import Backend
-from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.import_export import ConversationRepository, copy_branch_into_new_conversation
 from lamella.conversation.stages import list_branch_stages_and_messages
 from lamella.conversation.turn import TurnRequest
 from lamella.core.values import replace
@@ -168,7 +168,7 @@ def test_copied_workflow_keeps_stage_and_sends_the_same(played: list[Move]) -> N
     for number, move in enumerate(played):
         play(conversation, move, number)
     for number, message in enumerate(all_messages(conversation)[:5]):
-        fork_into(backend, NAME, message, name=f"copy {number}")
+        copy_branch_into_new_conversation(backend, NAME, message, name=f"copy {number}")
         conversation.fork(message)
         copy = Conversation.open(backend, f"copy {number}", {})
         here, there = conversation.workflow, copy.workflow

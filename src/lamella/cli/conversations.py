@@ -304,11 +304,11 @@ def fork(
         return
     if not into.strip():
         raise UsageError("--into is blank.", hint="Give the new conversation a name.")
-    from lamella.conversation.import_export import fork_into  # only --into needs it
+    from lamella.conversation.import_export import copy_branch_into_new_conversation  # only --into needs it
 
     with open_cli_backend(store) as backend:
         found = _open_repository(backend).resolve_conversation(chat)
-        fork_into(backend, found.conversation, head, name=into)
+        copy_branch_into_new_conversation(backend, found.conversation, head, name=into)
         new = _open_repository(backend).resolve_conversation(into)
     talk = format_command("chat", into, store=store)
     line = f"{escape_to_short_line(into)} continues from {head} of {escape_to_short_line(found.name)}. Open it with: {talk}"

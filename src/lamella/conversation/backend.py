@@ -9,7 +9,7 @@ from msgspec import Struct
 from lamella.conversation.adapters import Adapters
 from lamella.conversation.checkpoints import EVENTS_PER_CHECKPOINT
 from lamella.conversation.memory import RenderMemory
-from lamella.conversation.shared_prefixes import SharedPrefixes
+from lamella.conversation.shared_prefixes import SharedPrefixRegistry
 from lamella.conversation.summaries import SummaryFetcher
 from lamella.conversation.turn import BuiltTurn
 from lamella.conversation.turn_runner import TurnLimits
@@ -71,7 +71,7 @@ class Backend(Struct, frozen=True, kw_only=True):
     opens_per_question: bool = False
     make_summary_fetcher: Callable[["Conversation", str], SummaryFetcher] | None = None
     replay_transcript: Callable[[Mapping[str, object]], Iterator[BuiltTurn]] | None = None
-    shared_prefixes: SharedPrefixes | None = None
+    shared_prefixes: SharedPrefixRegistry | None = None
     # Whether a change without a given time happens now. Otherwise its time stays unknown, so that a conversation in
     # memory builds the same requests on any day.
     timestamps_changes: bool = True

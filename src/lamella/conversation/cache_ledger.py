@@ -13,11 +13,11 @@ from logging import INFO, WARNING, getLogger
 from lamella.clocks import PHASES
 from lamella.conversation.adapters import Adapters, LastSentTurn
 from lamella.conversation.library import reattach_missing
-from lamella.conversation.shared_prefixes import SharedPrefixes
+from lamella.conversation.shared_prefixes import SharedPrefixRegistry
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnLedger
 from lamella.core.budget import TokenBudget, count_request_tokens, count_tools_tokens
 from lamella.core.compaction.fitting import PromptSettings
-from lamella.core.layout.costs import ADVANCE_PLANNERS, allows_system_change
+from lamella.core.layout.costs import ADVANCE_PLANNERS, changes_prefix_anyway
 from lamella.core.layout.layouts import plan_restored_texts
 from lamella.core.layout.shared_prefix import shared_prefix_key, with_shared_prefix
 from lamella.core.ledger.cache_profile import NO_COMMON_PREFIX, CacheRequest, CacheSimulation
@@ -196,7 +196,7 @@ class UsageTracker:
     """
 
     def __init__(
-        self, adapters: Adapters, *, keeps_ledger: bool, shared_prefixes: SharedPrefixes | None = None
+        self, adapters: Adapters, *, keeps_ledger: bool, shared_prefixes: SharedPrefixRegistry | None = None
     ) -> None:
         self._adapters = adapters
         self._shared_prefixes = shared_prefixes
@@ -246,7 +246,7 @@ class UsageTracker:
             ledger = replace(ledger, simulated_cache=cache)
         self._cache_ledger = ledger
 
-    def with_history_rewrite(
+    def mark_history_rewritten(
         self, turn: Turn, rewritten: HistoryChangeReason, *, state: PromptState, plan_layout: LayoutPlanner
     ) -> Turn:
         """Return the turn marked as following an edited history, or as unchanged if that history was sent last.
@@ -412,11 +412,11 @@ class UsageTracker:
             has_long_lifetime=plan.long_lifetime_until is not None,
         )
 
-    def allows_system_change(self, prompt: Prompt) -> bool:
+    def changes_prefix_anyway(self, prompt: Prompt) -> bool:
         """Return whether a request changes the cached prefix anyway, so that L1 and the tools may change with it."""
-        return prompt.layout_plan.priced and allows_system_change(prompt, self.get_pricing(prompt.model).profile)
+        return prompt.layout_plan.priced and changes_prefix_anyway(prompt, self.get_pricing(prompt.model).profile)
 
-    def start_turn(self, ledger: CacheLedger, *, at: datetime | None) -> None:
+    def record_asked_turn(self, ledger: CacheLedger, *, at: datetime | None) -> None:
         """Record that a turn was asked, and keep its ledger."""
         before = self._keep_alive_times[-1] if self._keep_alive_times else self._asked_at
         self._pause_seconds = (at - before).total_seconds() if at and before else None
@@ -439,7 +439,7 @@ class UsageTracker:
             self._resend_pause_seconds = (at - self._asked_at).total_seconds()
         return self.build_ledger_entry(envelope, at=at)[0]
 
-    def continue_turn(self, ledger: CacheLedger) -> None:
+    def record_continued_turn(self, ledger: CacheLedger) -> None:
         """Keep the ledger of a turn that is sent on, after tool outputs or after a compaction."""
         self._cache_ledger = ledger
         self._last_response_id = self._calls[-1].id if self._calls else self._last_response_id
@@ -452,7 +452,7 @@ class UsageTracker:
             self._turn_ledger.entry = replace(self._turn_ledger.entry, calls=(*self._turn_ledger.entry.calls, call))
         return self._calls
 
-    def finish_turn(self, prompt: Prompt, fingerprint: RequestFingerprint | None, text: str) -> None:
+    def record_answered_turn(self, prompt: Prompt, fingerprint: RequestFingerprint | None, text: str) -> None:
         """Finish a turn that was answered, and write its log line if logging is enabled."""
         entry = None if self._turn_ledger is None else self._turn_ledger.entry
         # A prefix change that nothing in the turn explains is logged as a warning.
@@ -486,7 +486,7 @@ class UsageTracker:
         entry, ledger = self.build_ledger_entry(envelope, at=at)
         ahead = copy(self)
         ahead._shared_prefixes = None
-        ahead.start_turn(ledger, at=at)
+        ahead.record_asked_turn(ledger, at=at)
         return ahead.build_turn(envelope, entry, number=number, receipt=receipt)
 
     def build_call_record(

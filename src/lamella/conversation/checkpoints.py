@@ -17,7 +17,7 @@ from lamella.conversation.token_counts import (
     are_counts_intact,
     build_count_entries,
     decode_count_entries,
-    join_counts,
+    encode_joined_counts,
     split_counts_by_tokenizer,
 )
 from lamella.core.log.events.kinds import EventKind, EventRecord
@@ -355,9 +355,9 @@ class Checkpoints:
         self._events_per_update = (
             EVENTS_PER_UPDATE if events_per_checkpoint == EVENTS_PER_CHECKPOINT else events_per_checkpoint
         )
-        self._reset()
+        self._start_without_checkpoints()
 
-    def _reset(self) -> None:
+    def _start_without_checkpoints(self) -> None:
         # Event numbers: where the growing snapshot starts, where it ended when last saved, and when one was last due.
         self._snapshot_start = self._saved_version = self._checked_version = 0
         # Token counts of the growing snapshot's events, without those it had when it was read.
@@ -368,7 +368,7 @@ class Checkpoints:
         # Versions of stored checkpoints that cannot be used. They are removed with the next save; otherwise every
         # opening would read them in vain.
         self._obsolete_versions: tuple[int, ...] = ()
-        # Blocks of the snapshots that were read, until ``pop_blocks`` takes them.
+        # Blocks of the snapshots that were read, until ``release_checkpoint_blocks`` takes them.
         self.blocks: Mapping[str, str] = {}
 
     def restore(self) -> RestoredEventLog:
@@ -376,7 +376,7 @@ class Checkpoints:
 
         Damaged checkpoints are ignored: all of their data can be derived from the events.
         """
-        self._reset()
+        self._start_without_checkpoints()
         stored = self._load_stored()
         readable = [snapshot for _, _, snapshot in stored if snapshot is not None]
         log, snapshots = restore_log(readable, FoldedLog(self._conversation_key))
@@ -418,7 +418,7 @@ class Checkpoints:
         for record in records:
             if record.kind is EventKind.ERASURE:
                 # An erasure removes all checkpoints, and the counts collected so far may be of erased text.
-                self._reset()
+                self._start_without_checkpoints()
             elif record.counts and are_counts_intact(record.counts):
                 self._counts.append(record.counts)
 
@@ -455,10 +455,10 @@ class Checkpoints:
         if self._growing_snapshot is not None:
             last, self._growing_snapshot = self._growing_snapshot, None
             self._counts.insert(
-                0, join_counts(last.message_token_counts, list_texts(last.nodes), last.text_token_counts)
+                0, encode_joined_counts(last.message_token_counts, list_texts(last.nodes), last.text_token_counts)
             )
         tokens, counts = split_counts_by_tokenizer(b"".join(self._counts), list_texts(snapshot.nodes))
-        blocks = _choose_blocks(branch.blocks, self._old_checkpoints.list_block_hashes())
+        blocks = _choose_blocks_to_store(branch.blocks, self._old_checkpoints.list_block_hashes())
         return replace(
             snapshot, message_token_counts=tokens, text_token_counts=counts, encoded_state=branch.state, blocks=blocks
         )
@@ -477,7 +477,7 @@ class Checkpoints:
         return is_saved
 
 
-def _choose_blocks(blocks: Mapping[str, str], stored_hashes: Collection[str]) -> dict[str, str]:
+def _choose_blocks_to_store(blocks: Mapping[str, str], stored_hashes: Collection[str]) -> dict[str, str]:
     """Return the blocks to store with a state: those that no other snapshot has and that are not too long."""
     chosen: dict[str, str] = {}
     room = _MAX_BLOCKS_LENGTH

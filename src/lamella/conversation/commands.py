@@ -21,9 +21,13 @@ from lamella.conversation.library import (
     message_ids_by_alias,
     to_unresolved,
 )
-from lamella.conversation.note_selection import is_fully_in_prompt, parse_via, with_group_notes_that_fit
+from lamella.conversation.note_selection import (
+    is_fully_in_prompt,
+    parse_folder_or_tag_origin,
+    with_group_notes_that_fit,
+)
 from lamella.conversation.turn import TurnRequest
-from lamella.conversation.turn_reader import AttachmentReader, list_linkable, with_default_policies
+from lamella.conversation.turn_reader import AttachmentReader, list_linkable_artifacts, with_default_policies
 from lamella.core.artifacts.blocks import render_block
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy, UnresolvedAttachment
 from lamella.core.compaction.fitting import PromptSettings
@@ -99,7 +103,7 @@ def _render_artifact(artifact: Artifact) -> str:
     return outline or render_block(artifact)
 
 
-def is_empty_command(turn_request: TurnRequest) -> bool:
+def changes_nothing(turn_request: TurnRequest) -> bool:
     """Return whether a command changes nothing."""
     changes = (
         turn_request.detach
@@ -250,14 +254,14 @@ class CommandResolver:
         """
         sources = self._adapters.open_sources()
         if ALL_NAMES in turn_request.refresh:
-            turn_request = replace(turn_request, refresh=self._list_refreshable())
+            turn_request = replace(turn_request, refresh=self._list_refreshable_names())
         read, messages = self._read_attachments(turn_request, sources)
-        detach, cancelled = self._split_detachable(
-            self._list_attached() if ALL_NAMES in turn_request.detach else turn_request.detach
+        detach, cancelled = self._split_names_to_detach_and_cancel(
+            self._list_detachable_names() if ALL_NAMES in turn_request.detach else turn_request.detach
         )
-        drop, cancelled_drops = self._resolve_dropped(turn_request.drop)
-        pin = tuple(self._resolve_pin(name) for name in turn_request.pin)
-        unpin = tuple(self._resolve_unpin(name) for name in turn_request.unpin)
+        drop, cancelled_drops = self._resolve_names_to_drop(turn_request.drop)
+        pin = tuple(self._resolve_name_to_pin(name) for name in turn_request.pin)
+        unpin = tuple(self._resolve_name_to_unpin(name) for name in turn_request.unpin)
         cancelled_pins = self._list_cancelled_pins(pin, unpin)
         pin, unpin = (tuple(name for name in names if name not in cancelled_pins) for names in (pin, unpin))
         later = TurnRequest(
@@ -267,7 +271,7 @@ class CommandResolver:
             drop=drop,
             pin=pin,
             unpin=unpin,
-            warnings=self._lasting_warnings(messages),
+            warnings=self._choose_warnings_to_repeat(messages),
         )
         later = (
             replace(later, rules=turn_request.rules, removed_rules=turn_request.removed_rules)
@@ -282,9 +286,11 @@ class CommandResolver:
     def _read_attachments(
         self, turn_request: TurnRequest, sources: SourceReaders
     ) -> tuple[tuple[Artifact, ...], tuple[str, ...]]:
-        refreshed, folders, messages = self._refresh(turn_request, sources) if turn_request.refresh else ((), (), [])
+        refreshed, folders, messages = (
+            self._reread_attachments(turn_request, sources) if turn_request.refresh else ((), (), [])
+        )
         question = turn_request.text or self._last_question()
-        reader = AttachmentReader(sources, known=partial(list_linkable, self._state), question=question)
+        reader = AttachmentReader(sources, known=partial(list_linkable_artifacts, self._state), question=question)
         given = with_default_policies(reader.read_attachments(turn_request.attach), turn_request, self._state)
         read = (*refreshed, *self._reread_folders(folders, reader, messages), *given)
         others = {one.id for one in read}, {one.source.via for one in read if one.source.via is not None}
@@ -324,11 +330,11 @@ class CommandResolver:
         last = self._state.last_prompt
         return "" if last is None else last.question.text
 
-    def _refresh(
+    def _reread_attachments(
         self, turn_request: TurnRequest, sources: SourceReaders
     ) -> tuple[tuple[Artifact, ...], tuple[UnresolvedAttachment, ...], list[str]]:
         """Return artifacts whose text changed, folders to select from again, and messages about all of them."""
-        known_artifacts = self._list_known()
+        known_artifacts = self._list_known_artifacts()
         changed: list[Artifact] = []
         folders: dict[str, UnresolvedAttachment] = {}
         messages: list[str] = []
@@ -336,28 +342,28 @@ class CommandResolver:
         for name in dict.fromkeys(turn_request.refresh):
             found = self._match_names(name, known_artifacts, description="known here", label="Known")
             known = by_id[found[0]]
-            listed = parse_via(known.source.via or "")
+            listed = parse_folder_or_tag_origin(known.source.via or "")
             if listed is not None and (found != [name] or known.kind is listed[0]):
                 folders[found[0]] = UnresolvedAttachment(kind=listed[0], name=listed[1])
                 continue
             for one in found:
-                newer, message = _reread(by_id[one], sources)
+                newer, message = _reread_if_changed(by_id[one], sources)
                 changed += [] if newer is None else [newer]
                 messages.append(message)
         return tuple(changed), tuple(folders.values()), messages
 
-    def _lasting_warnings(self, messages: Sequence[str]) -> tuple[str, ...]:
+    def _choose_warnings_to_repeat(self, messages: Sequence[str]) -> tuple[str, ...]:
         """Return those messages that are repeated as warnings of the next turn."""
-        names = {name for one in self._list_known() for name in (str(one.id), display_name(one))}
+        names = {name for one in self._list_known_artifacts() for name in (str(one.id), display_name(one))}
         over = {answer.format(name=name) for answer in _ONE_TIME_MESSAGES for name in names}
         return tuple(line for line in messages if line not in over)
 
-    def _list_known(self) -> list[Artifact]:
+    def _list_known_artifacts(self) -> list[Artifact]:
         """Return pending attachments, then the other known artifacts."""
         waiting = {one.id: one for one in self._pending.pending_attachments}
         return [*waiting.values(), *(one for one in list_droppable_artifacts(self._state) if one.id not in waiting)]
 
-    def _list_refreshable(self) -> tuple[str, ...]:
+    def _list_refreshable_names(self) -> tuple[str, ...]:
         """Return the names of all attached or pending artifacts that were read from a source.
 
         A folder or tag is named instead of the notes that came with it.
@@ -367,12 +373,12 @@ class CommandResolver:
         alone = [one.id for one in there if one.source.is_rereadable and one.source.via not in brings]
         return tuple(dict.fromkeys(name for name in (*brings, *alone) if name is not None))
 
-    def _list_attached(self) -> tuple[str, ...]:
+    def _list_detachable_names(self) -> tuple[str, ...]:
         """Return everything that can be detached: the working set and the pending attachments."""
         there = [*self._pending.pending_attachments, *list_working_set(self._state, self._turn_settings)]
         return tuple(dict.fromkeys(one.id for one in there))
 
-    def _split_detachable(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _split_names_to_detach_and_cancel(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         there = list_working_set(self._state, self._turn_settings)
         waiting = self._pending.pending_attachments
         detach: dict[str, None] = {}
@@ -384,7 +390,7 @@ class CommandResolver:
             self._match_names(name, [*waiting, *there], description="attached", label="Attached")
         return tuple(detach), tuple(back)
 
-    def _resolve_dropped(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _resolve_names_to_drop(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         present, waiting = list_droppable_artifacts(self._state), self._pending.pending_attachments
         free = {one.id for one in waiting if one.policy is AttachmentPolicy.FOLLOW}
         drop: dict[str, None] = {}
@@ -393,7 +399,7 @@ class CommandResolver:
             ids = find_ids_by_name(name, present)
             if not ids and not find_ids_by_name(name, waiting):
                 free_now = [one for one in (*waiting, *present) if one.policy is not AttachmentPolicy.PIN]
-                _raise_with_names(f"{name} is not in the prompt.", "To drop", map(display_name, free_now))
+                _raise_error_with_known_names(f"{name} is not in the prompt.", "To drop", map(display_name, free_now))
             pinned = [
                 one.id for one in present if one.id in ids and one.policy is AttachmentPolicy.PIN and one.id not in free
             ]
@@ -403,7 +409,7 @@ class CommandResolver:
             back |= dict.fromkeys(find_ids_by_name(name, waiting))
         return tuple(drop), tuple(back)
 
-    def _resolve_pin(self, name: str) -> str:
+    def _resolve_name_to_pin(self, name: str) -> str:
         found = find_ids_by_name(name, [*self._pending.pending_attachments, *self._list_library()])
         if found:
             return found[0]
@@ -415,10 +421,10 @@ class CommandResolver:
                 for one in (*self._pending.pending_attachments, *self._list_library())
                 if one.policy is not AttachmentPolicy.PIN
             ]
-            _raise_with_names(problem, "To pin", [*free, "turn:1", "reply:1 and the like"])
+            _raise_error_with_known_names(problem, "To pin", [*free, "turn:1", "reply:1 and the like"])
         return ids_by_alias[name]
 
-    def _resolve_unpin(self, name: str) -> str:
+    def _resolve_name_to_unpin(self, name: str) -> str:
         message_id = message_ids_by_alias(self._state).get(name, name)
         artifacts = [
             one
@@ -427,7 +433,7 @@ class CommandResolver:
         ]
         pinned = {*(one.id for one in artifacts), *self._pending.pin, *self._state.pinned}
         if message_id not in pinned:
-            _raise_with_names(f"{name} is not pinned.", "Pinned", sorted(pinned))
+            _raise_error_with_known_names(f"{name} is not pinned.", "Pinned", sorted(pinned))
         return message_id
 
     def _list_cancelled_pins(self, pin: Sequence[str], unpin: Sequence[str]) -> tuple[str, ...]:
@@ -444,7 +450,9 @@ class CommandResolver:
     def _match_names(self, name: str, artifacts: Sequence[Artifact], *, description: str, label: str) -> list[str]:
         found = find_ids_by_name(name, artifacts)
         if not found:
-            _raise_with_names(f"{name} is not {description}.", label, list(dict.fromkeys(map(display_name, artifacts))))
+            _raise_error_with_known_names(
+                f"{name} is not {description}.", label, list(dict.fromkeys(map(display_name, artifacts)))
+            )
         return found
 
 
@@ -457,7 +465,7 @@ def _still_pinned_error(name: str, *, pending: TurnRequest) -> InvalidOperationE
     )
 
 
-def _reread(known: Artifact, sources: SourceReaders) -> tuple[Artifact | None, str]:
+def _reread_if_changed(known: Artifact, sources: SourceReaders) -> tuple[Artifact | None, str]:
     """Return an artifact read again, or None if it is unchanged or unreadable; and a message."""
     attachment = replace(to_unresolved(known), read_again=True)
     if not known.source.is_rereadable or not attachment.name or known.kind is ArtifactKind.IMAGE:
@@ -471,7 +479,7 @@ def _reread(known: Artifact, sources: SourceReaders) -> tuple[Artifact | None, s
     return replace(now, is_fresh=True), _REREAD_MESSAGE.format(name=known.id)
 
 
-def _raise_with_names(message: str, description: str, names: Iterable[str]) -> NoReturn:
+def _raise_error_with_known_names(message: str, description: str, names: Iterable[str]) -> NoReturn:
     listed = list(dict.fromkeys(names))
     shown = ", ".join(listed[:_MAX_LISTED_NAMES]) + f" and {len(listed) - _MAX_LISTED_NAMES} more" * (
         len(listed) > _MAX_LISTED_NAMES

@@ -135,14 +135,14 @@ class TurnFitter:
     ) -> tuple[Turn, PromptState]:
         """Return the compacted turn, with summaries if they are due, and the state that awaits its reply."""
         model = turn.model or state.model
-        known = self._known_summaries(model)
+        known = self._summaries_fetched_so_far(model)
         while True:
             new_warnings = summary_warnings(known)
             asked = replace(turn, warnings=(*turn.warnings, *new_warnings)) if new_warnings else turn
             fitted, opened, needs = fit_turn(state, asked, settings, summaries=known, message_ids=path)
             if not needs:
                 return fitted, opened
-            self._fetch(needs, known, state=state, model=model, settings=settings)
+            self._fetch_summaries(needs, known, state=state, model=model, settings=settings)
 
     def preview_fit(
         self, state: PromptState, turn: Turn, settings: PromptSettings, *, path: Sequence[str]
@@ -152,7 +152,7 @@ class TurnFitter:
         The state is returned even if the request would be too large to send. A turn without text is not fitted at all.
         """
         fitted, opened = TurnFitter(None).fit(state, turn, settings, message_ids=path) if turn.text else (turn, None)
-        if fitted is not turn and self._known_summaries(turn.model or state.model) is not None:
+        if fitted is not turn and self._summaries_fetched_so_far(turn.model or state.model) is not None:
             fitted, opened = replace(fitted, warnings=(*fitted.warnings, _NO_PREVIEW_SUMMARY_WARNING)), None
         if opened is None:
             opened = advance(state, fitted, settings.plan_layout, tokenizer=settings.tokenizer)
@@ -180,7 +180,7 @@ class TurnFitter:
             advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
         )
         model = turn.model or state.model
-        known = self._known_summaries(model)
+        known = self._summaries_fetched_so_far(model)
         progress: CompactionProgress | None = None
         while True:
             plan = plan_compaction(
@@ -202,24 +202,24 @@ class TurnFitter:
             progress = plan.progress
             if not plan.summary_requests:
                 return plan, summary_warnings(known)
-            self._fetch(plan.summary_requests, known, state=state, model=model, settings=settings)
+            self._fetch_summaries(plan.summary_requests, known, state=state, model=model, settings=settings)
 
     def summarize(
         self, request: SummaryRequest, *, state: PromptState, settings: PromptSettings
     ) -> SummaryResult | None:
         """Fetch one summary that no compaction asks for; return None if there is no summarizer."""
-        known = self._known_summaries(state.model)
+        known = self._summaries_fetched_so_far(state.model)
         if known is not None and request.key not in known:
-            self._fetch([request], known, state=state, model=state.model, settings=settings)
+            self._fetch_summaries([request], known, state=state, model=state.model, settings=settings)
         return None if known is None else known.get(request.key)
 
-    def _known_summaries(self, model: str | None) -> FetchedSummaries | None:
+    def _summaries_fetched_so_far(self, model: str | None) -> FetchedSummaries | None:
         """Return the summaries fetched so far for the current work, or None if there is no summarizer."""
         if self._fetcher is None or self._fetcher.summary_model(model) is None:
             return None
         return fetched_so_far()
 
-    def _fetch(
+    def _fetch_summaries(
         self,
         requests: Sequence[SummaryRequest],
         known: FetchedSummaries | None,

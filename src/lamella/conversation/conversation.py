@@ -25,7 +25,7 @@ from lamella.conversation.commands import (
     PendingCommands,
     build_command_batch,
     build_pending_commands,
-    is_empty_command,
+    changes_nothing,
     list_content_hashes,
     merge_commands,
     merge_pending_into_request,
@@ -50,16 +50,16 @@ from lamella.conversation.log import (
     empty_reply_id,
     encode_checkpoint,
     erased_artifact_ids,
+    get_inherited_overrides,
+    get_last_sent_turn,
     get_question_id,
     get_title,
-    inherited_overrides,
     last_model,
     last_runner,
-    last_sent_turn,
     list_compactions_and_undos,
+    list_records_up_to_message,
     load_branch_messages,
     message_not_found_error,
-    records_up_to,
     resolve_message_alias,
 )
 from lamella.conversation.memory import (
@@ -88,7 +88,7 @@ from lamella.conversation.runner_context import (
     RunRequest,
     get_runner,
     start_run,
-    with_offer_of,
+    with_recall_tool_offer,
 )
 from lamella.conversation.runs import PositionedEvent, StreamPosition, replay_turn_events
 from lamella.conversation.sent_turns import list_last_requests, load_sent_turns
@@ -469,7 +469,7 @@ class Conversation:
         model = None if self._pool is None else self._find_model(turn_request)
         if model is None or not self._runner_context.supports_tools(model):
             return turn_request
-        return with_offer_of(self.recall_tool, turn_request, toolset=self._toolset)
+        return with_recall_tool_offer(self.recall_tool, turn_request, toolset=self._toolset)
 
     def _build_turn_request(
         self,
@@ -545,7 +545,11 @@ class Conversation:
         question = given.question_id if isinstance(given, ModelAnswer) else None
         # This object asked another question before the answer came.
         left = question is not None and question != self._log.head
-        builder = self._resume(self._log.branch_records(question)) if left else self._prompt_builder()
+        builder = (
+            self._build_prompt_builder_for_branch(self._log.branch_records(question))
+            if left
+            else self._prompt_builder()
+        )
         reply = builder.reply(given, at=check_time(at))
         if len(self._log.nodes) == before and not reply.calls:
             # The same answer exists already: rebuild, because its branch may have compactions after it.
@@ -621,7 +625,7 @@ class Conversation:
             citations=retrieved.citations,
             warnings=tuple(dict.fromkeys((*waiting.warnings, *retrieved.warnings))),
         )
-        builder = self._resume_after(node.parent)
+        builder = self._build_prompt_builder_after(node.parent)
         turn = builder.ask(turn_request, at=at, rewritten=waiting.history_rewrite)
         self._builder = builder
         return turn
@@ -679,7 +683,7 @@ class Conversation:
         equipped = tools is not None or self._toolset is not None
         toolbox = self._merge_tools(tools, seconds=bounds.call_seconds) if equipped else None
         if isinstance(text, BuiltTurn):
-            return self._exclusive_events(self._resume_turn(text, toolbox, max_tokens=max_tokens, limits=bounds))
+            return self._run_one_turn_at_a_time(self._resume_turn(text, toolbox, max_tokens=max_tokens, limits=bounds))
         turn_request = self._build_turn_request(
             text,
             attach=attach,
@@ -701,7 +705,7 @@ class Conversation:
             bounds,
             turn_request=turn_request if runner is None else replace(turn_request, runner=runner),
         )
-        return self._exclusive_events(start_run(run_request, default=named))
+        return self._run_one_turn_at_a_time(start_run(run_request, default=named))
 
     def resume(
         self,
@@ -717,7 +721,7 @@ class Conversation:
         """
         bounds = merge_limits(self.limits, limits)
         toolbox = self._merge_tools(tools, seconds=bounds.call_seconds)
-        return self._exclusive_events(self._resume_turn(None, toolbox, max_tokens=max_tokens, limits=bounds))
+        return self._run_one_turn_at_a_time(self._resume_turn(None, toolbox, max_tokens=max_tokens, limits=bounds))
 
     async def keep_alive(self, *, once: bool = False) -> int:
         """Keep the provider's cache alive as settings say, or ``once`` if that is due now; return how often."""
@@ -824,9 +828,9 @@ class Conversation:
             )
         return self._pool
 
-    async def _exclusive_events(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
+    async def _run_one_turn_at_a_time(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
         """Yield events and allow only one turn at a time: an answer belongs to the question asked last."""
-        self._check_idle()
+        self._raise_if_turn_is_running()
         self._is_sending = True
         try:
             async with aclosing(events):
@@ -835,7 +839,7 @@ class Conversation:
         finally:
             self._is_sending = False
 
-    def _check_idle(self) -> None:
+    def _raise_if_turn_is_running(self) -> None:
         if self._is_sending:
             raise InvalidOperationError(
                 "A turn is being sent.", hint="Wait for its answer, or close its iterator to stop it."
@@ -887,13 +891,13 @@ class Conversation:
         self._token_counts.discard_uncommitted()
         contents = self._conversation_log.read_contents(branch_content_hashes([TurnRecord(message=node, reply=None)]))
         original = read_question_turn(node, contents, defaults=self._resolved_settings.turn_settings)
-        builder = self._resume_after(node.parent, edited_message_id=message)
+        builder = self._build_prompt_builder_after(node.parent, edited_message_id=message)
         system = {
             **({} if original.system is None else list_all_system_parts(original.system)),
             **self._overrides.changed_system_parts(self._next_overrides()),
             **render_stage_part(self._log, node.parent),
         }
-        model = model or self._changed_model() or original.model or self._default_model(builder)
+        model = model or self._changed_model() or original.model or self._model_for_new_branch(builder)
         turn_request = request_from_turn(original, text=text, model=model, system=system)
         if added:
             turn_request = replace(turn_request, attach=(*turn_request.attach, *added))
@@ -917,11 +921,11 @@ class Conversation:
             self._log, self.resolve_message(named or self._log.head), conversation_name=self.name
         )
         if question != self._log.head or self._prompt_builder().has_tool_rounds:
-            self._append_switch(SwitchEvent(head=question), at)
+            self._append_branch_switch(SwitchEvent(head=question), at)
         builder = self._prompt_builder()
         if not builder.is_awaiting_reply or builder.last_prompt is None:
             raise message_not_found_error(self._log, question, conversation_name=self.name)
-        model = model or self._changed_model() or self._default_model(builder)
+        model = model or self._changed_model() or self._model_for_new_branch(builder)
         if model not in (None, builder.model) or self._overrides.system_or_sampling_changed(
             self._next_overrides(), builder.last_prompt
         ):
@@ -985,7 +989,7 @@ class Conversation:
             first=self._with_overrides(TurnRequest(text="")) if is_first_turn else None,
             at=self._format_time(at),
         )
-        self._append_and_reset(merge_batches(added, *self._list_unused_settings(head, at)))
+        self._append_and_reset(merge_batches(added, *self._build_events_for_unused_settings(head, at)))
         if is_first_turn:
             self._overrides.unsaved = {}
 
@@ -1035,13 +1039,13 @@ class Conversation:
             raise message_not_found_error(self._log, event.head, conversation_name=self.name)
         # Switching to the current message changes nothing; above all, it must not discard pending tool calls.
         if event.head != self._log.head:
-            self._append_switch(event, at)
+            self._append_branch_switch(event, at)
 
-    def _append_switch(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
+    def _append_branch_switch(self, event: ForkEvent | SwitchEvent, at: datetime | None) -> None:
         """Write a branch change, and the changed system prompt parts again, since each branch has its own overrides."""
         changed = self._overrides.system_parts_to_keep(self._log.overrides)
         self._append_and_reset(build_event_batch(event, timestamp=self._format_time(at)))
-        waiting = self._list_changed_system(changed, at)
+        waiting = self._build_system_change_events(changed, at)
         if waiting:
             self._append(merge_batches(*waiting))
 
@@ -1077,7 +1081,7 @@ class Conversation:
 
         A waiting turn is ended, and a turn being sent raises an error.
         """
-        self._check_idle()
+        self._raise_if_turn_is_running()
         at = check_time(at)
         if (
             isinstance(planned, CompactionProposal)
@@ -1106,7 +1110,7 @@ class Conversation:
 
         A waiting turn is ended, and a turn being sent raises an error.
         """
-        self._check_idle()
+        self._raise_if_turn_is_running()
         at = check_time(at)
         voided = self._next_prompt_builder().compactions_to_undo(receipt)
         self._stop_turn(empty_reply_id(self._log, self._log.head), at=at)
@@ -1260,14 +1264,14 @@ class Conversation:
             pending=self._pending_request,
         )
         later, cancelled, messages = resolver.resolve(turn_request)
-        if cancelled or not is_empty_command(later):
+        if cancelled or not changes_nothing(later):
             self._append(build_command_batch(later, cancelled, at=self._format_time(check_time(at))))
-        return self._describe_commands(messages)
+        return self._count_pending_commands(messages)
 
     @property
     def pending_commands(self) -> PendingCommands:
         """Return the commands that take effect with the next turn."""
-        return self._describe_commands(self._pending_request.warnings)
+        return self._count_pending_commands(self._pending_request.warnings)
 
     @property
     def working_set(self) -> Sequence[str]:
@@ -1285,7 +1289,7 @@ class Conversation:
             lambda asked: self.preview(asked, at=moment), self._prompt_builder().current_state, dropped_names=leaving
         )
 
-    def _describe_commands(self, warnings: Sequence[str]) -> PendingCommands:
+    def _count_pending_commands(self, warnings: Sequence[str]) -> PendingCommands:
         return build_pending_commands(
             self._pending_request, self._resolved_settings.prompt_settings.tokenizer.count, warnings=warnings
         )
@@ -1307,7 +1311,7 @@ class Conversation:
             )
         return self._merged_commands[1]
 
-    def _merge_pending(self, turn_request: TurnRequest) -> TurnRequest:
+    def _with_pending_commands_and_memory(self, turn_request: TurnRequest) -> TurnRequest:
         """Return the request with pending commands, the current workflow stage, and the memory if it is due.
 
         If another runner answers, the system prompt parts and tools of the previous runner are removed.
@@ -1332,7 +1336,7 @@ class Conversation:
             tools=() if turn_request.tools is None else turn_request.tools,
         )
 
-    def allows_system_change(self, turn_request: TurnRequest, *, at: datetime | None = None) -> bool:
+    def changes_prefix_anyway(self, turn_request: TurnRequest, *, at: datetime | None = None) -> bool:
         """Return whether this request changes the cached prefix anyway, so that its tools may change with it.
 
         No file is fetched for this: attachments are taken from the cache.
@@ -1342,7 +1346,7 @@ class Conversation:
             for one in turn_request.attach
         )
         ahead = self.preview(replace(turn_request, attach=read), at=at)
-        return self._prompt_builder().usage_tracker.allows_system_change(ahead.envelope.prompt)
+        return self._prompt_builder().usage_tracker.changes_prefix_anyway(ahead.envelope.prompt)
 
     def check_no_secrets(self, texts: Sequence[LabeledText], *, model: str) -> None:
         """Raise ``SecretError`` if these texts contain a secret for a remote model and the settings refuse that."""
@@ -1411,7 +1415,7 @@ class Conversation:
 
     def write_stage(self, fields: Mapping[str, object], *, at: datetime | None = None) -> WorkflowProgress:
         """Write fields of the current stage; a value of None removes the field."""
-        self._check_idle()
+        self._raise_if_turn_is_running()
         given = to_stored_fields(fields)
         return self._apply_stage_event(
             lambda last: write_fields_event(self._get_workflow_session(), given, after_message=last), at
@@ -1475,7 +1479,7 @@ class Conversation:
 
     def submit_stage(self, *, at: datetime | None = None) -> WorkflowProgress:
         """Submit the current stage for approval; raises an error that names missing required fields."""
-        self._check_idle()
+        self._raise_if_turn_is_running()
         return self._apply_stage_event(
             lambda last: submit_stage_event(self._get_workflow_session(), after_message=last), at
         )
@@ -1493,7 +1497,7 @@ class Conversation:
 
     def rewind_to_stage(self, stage: str, *, at: datetime | None = None) -> WorkflowProgress:
         """Go back to an earlier stage; later stages must be done again, and their data is kept."""
-        self._check_idle()
+        self._raise_if_turn_is_running()
         name = check_text(stage, "stage")
         return self._apply_stage_event(
             lambda last: rewind_event(self._get_workflow_session(), name, after_message=last), at
@@ -1591,7 +1595,7 @@ class Conversation:
         self._append(
             merge_batches(
                 build_event_batch(SettingsEvent(values={}), timestamp=self._format_time(at)),
-                *self._list_changed_system(self._overrides.system_parts_to_keep(self._log.overrides), at),
+                *self._build_system_change_events(self._overrides.system_parts_to_keep(self._log.overrides), at),
             )
         )
 
@@ -1620,7 +1624,7 @@ class Conversation:
         """The maximum number of keep-alive requests while the user is idle, from the settings."""
         return self._resolved_settings.max_keep_alives
 
-    def _list_changed_system(self, changed: Mapping[str, str], at: datetime | None) -> list[EventBatch]:
+    def _build_system_change_events(self, changed: Mapping[str, str], at: datetime | None) -> list[EventBatch]:
         """Return the event that stores changed system prompt parts for the next question, unless it is stored."""
         overrides = self._with_changed_system_parts(changed)
         if overrides == self._log.overrides:
@@ -1641,7 +1645,7 @@ class Conversation:
             else self._log.overrides
         )
 
-    def _list_unused_settings(self, head: str, at: datetime | None) -> list[EventBatch]:
+    def _build_events_for_unused_settings(self, head: str, at: datetime | None) -> list[EventBatch]:
         """Return events that store again, after added turns up to ``head``, what applies to the next question.
 
         The first turn of a conversation uses the model and the system prompt, so they are not stored again after it.
@@ -1658,11 +1662,11 @@ class Conversation:
 
     def _next_overrides(self) -> TurnOverrides:
         """Return the overrides in the log that apply to the next question."""
-        return inherited_overrides(self._log) if self._is_last_question_abandoned else self._log.overrides
+        return get_inherited_overrides(self._log) if self._is_last_question_abandoned else self._log.overrides
 
     def _with_pending_and_overrides(self, turn_request: TurnRequest) -> TurnRequest:
         """Return the request with pending commands, and with overrides that no turn of the branch contains."""
-        return self._with_overrides(self._merge_pending(turn_request))
+        return self._with_overrides(self._with_pending_commands_and_memory(turn_request))
 
     def _with_overrides(self, turn_request: TurnRequest) -> TurnRequest:
         overrides = self._next_overrides()
@@ -1672,7 +1676,7 @@ class Conversation:
             turn_request.model
             or self._changed_model()
             or overrides.model
-            or self._default_model(self._prompt_builder())
+            or self._model_for_new_branch(self._prompt_builder())
         )
         return turn_request if model == turn_request.model else replace(turn_request, model=model)
 
@@ -1682,7 +1686,7 @@ class Conversation:
             self._resolved_settings.model if self._log.is_model_chosen or "model" in self._overrides.unsaved else None
         )
 
-    def _default_model(self, builder: PromptBuilder) -> str | None:
+    def _model_for_new_branch(self, builder: PromptBuilder) -> str | None:
         """Return the model of the settings if the branch has none yet, otherwise None."""
         return self._resolved_settings.model if builder.model is None else None
 
@@ -1858,7 +1862,7 @@ class Conversation:
         try:
             self._append(batch)
         except ConflictError:
-            self._conversation_log.append_unconditionally(batch)
+            self._conversation_log.append_without_conflict_check(batch)
         log_auxiliary_call(self.id, call)
 
     def check_summarizer_is_trusted(self) -> None:
@@ -1948,7 +1952,7 @@ class Conversation:
     def _prompt_builder(self) -> PromptBuilder:
         """Return the prompt builder of the active branch, rebuilt from the log if it is not known."""
         if self._builder is None:
-            self._builder = self._resume(self._log.branch_records())
+            self._builder = self._build_prompt_builder_for_branch(self._log.branch_records())
         return self._builder
 
     def _next_prompt_builder(self) -> PromptBuilder:
@@ -1956,7 +1960,11 @@ class Conversation:
 
         If the open question had an empty reply before, it is abandoned with that reply: compactions may follow it.
         """
-        return self._resume_after(self._log.head) if self._is_last_question_abandoned else self._prompt_builder()
+        return (
+            self._build_prompt_builder_after(self._log.head)
+            if self._is_last_question_abandoned
+            else self._prompt_builder()
+        )
 
     @property
     def _is_last_question_abandoned(self) -> bool:
@@ -1966,17 +1974,19 @@ class Conversation:
             head in nodes and isinstance(nodes[head].event, QuestionEvent) and empty_reply_id(self._log, head) in nodes
         )
 
-    def _resume_after(self, message_id: str, *, edited_message_id: str | None = None) -> PromptBuilder:
+    def _build_prompt_builder_after(self, message_id: str, *, edited_message_id: str | None = None) -> PromptBuilder:
         """Return the prompt builder for a question after ``message_id``.
 
         If that message is a question with an empty reply, the reply and its tool rounds stay.
         """
         leaves = message_id if empty_reply_id(self._log, message_id) in self._log.nodes else None
-        return self._resume(
-            records_up_to(self._log, message_id), edited_message_id=edited_message_id, abandoned_message_id=leaves
+        return self._build_prompt_builder_for_branch(
+            list_records_up_to_message(self._log, message_id),
+            edited_message_id=edited_message_id,
+            abandoned_message_id=leaves,
         )
 
-    def _resume(
+    def _build_prompt_builder_for_branch(
         self,
         records: Sequence[TurnRecord],
         *,
@@ -1993,7 +2003,7 @@ class Conversation:
         )
         builder.restore_last_request(
             before,
-            sent=last_sent_turn(records, self._log),
+            sent=get_last_sent_turn(records, self._log),
             find_uncompacted=self._last_prompt_uncompacted,
             list_sent=self._list_sent_requests,
         )
@@ -2083,7 +2093,7 @@ def build_toolset(
     for one in given:
         if isinstance(one, Tool):
             check_fields(one)
-    return _build_or_reject_depth(given, lambda: LocalToolset(given, call_timeout=call_timeout, earlier=earlier))
+    return _build_or_reject_deep_nesting(given, lambda: LocalToolset(given, call_timeout=call_timeout, earlier=earlier))
 
 
 def _build_attachments(attach: Sequence[Attachment]) -> tuple[Artifact | UnresolvedAttachment, ...]:
@@ -2094,10 +2104,10 @@ def _build_attachments(attach: Sequence[Attachment]) -> tuple[Artifact | Unresol
 def _build_checked(value: Attachment | ToolResult, build: Callable[[], _Built]) -> _Built:
     """Check the fields of a value and return what ``build`` builds from it."""
     check_fields(value)
-    return _build_or_reject_depth(value, build)
+    return _build_or_reject_deep_nesting(value, build)
 
 
-def _build_or_reject_depth(value: object, build: Callable[[], _Built]) -> _Built:
+def _build_or_reject_deep_nesting(value: object, build: Callable[[], _Built]) -> _Built:
     try:
         return build()
     except RecursionError as error:

@@ -18,7 +18,13 @@ from typing import Self, TypeVar
 from lamella.attach import Tool
 from lamella.conversation.backend import Backend
 from lamella.conversation.conversation import EMPTY_RUNNER_CONTEXT, Conversation
-from lamella.conversation.import_export import ConversationRepository, ImportOutcome, MessageHit, copy_store, fork_into
+from lamella.conversation.import_export import (
+    ConversationRepository,
+    ImportOutcome,
+    MessageHit,
+    copy_branch_into_new_conversation,
+    copy_store,
+)
 from lamella.conversation.names import find_tombstone
 from lamella.conversation.note_index import NoteIndex
 from lamella.conversation.provider_pool import ProviderPool
@@ -226,7 +232,7 @@ class Engine:
 
     def temporary_conversation(self, **settings: object) -> Conversation:
         """Return a new conversation that is not stored, is lost with the object, and does not use the user memory."""
-        store = _require_part(self._open_store, "stores")(_IN_MEMORY_URL)
+        store = _require_configured_part(self._open_store, "stores")(_IN_MEMORY_URL)
         return self._open_conversation(
             replace_engine(self._backend, store=store, render_memory=None), _TEMPORARY_NAME, settings
         )
@@ -256,7 +262,9 @@ class Engine:
 
     def default_settings_for(self, model: str) -> Mapping[str, object]:
         """Return the default settings for a new conversation with a model, such as its window, by name."""
-        return _require_part(self._default_settings, "models")(check_text(model, "model", may_be_empty=False))
+        return _require_configured_part(self._default_settings, "models")(
+            check_text(model, "model", may_be_empty=False)
+        )
 
     def check_model_is_trusted(self, model: str) -> None:
         """Raise an error if a model is named only by untrusted input, such as a request; keys must not go there."""
@@ -275,28 +283,30 @@ class Engine:
 
     def restore(self, note: str | None = None) -> tuple[str, bool]:
         """Undo the last change to a note of the vault, or to any note; return its path and whether it was deleted."""
-        restore = _require_part(self._restore_note, "vault")
+        restore = _require_configured_part(self._restore_note, "vault")
         return restore(None if note is None else check_text(note, "note", may_be_empty=False))
 
     @property
     def memory(self) -> UserMemory:
         """Return the user memory, which is shared by conversations; you can read, add and remove facts."""
-        return _require_part(self._open_memory, "memory")()
+        return _require_configured_part(self._open_memory, "memory")()
 
     @property
     def notes(self) -> NoteIndex:
         """Return the searchable notes of the vault; a stored index is updated with each search."""
-        return _require_part(self._runner_context.note_index, "vault")
+        return _require_configured_part(self._runner_context.note_index, "vault")
 
     @property
     def mcp_servers(self) -> ToolSource:
         """Return the configured MCP servers; they are started when their tools are requested."""
-        return _require_part(self._runner_context.mcp_servers, "servers")
+        return _require_configured_part(self._runner_context.mcp_servers, "servers")
 
     @property
     def remember_tool(self) -> Tool:
         """Return the tool by which a model saves a fact after approval: ``chat.send(…, tools=[engine.remember])``."""
-        return _require_part(_require_part(self._make_remember_tool, "memory")(), "memory that models may write to")
+        return _require_configured_part(
+            _require_configured_part(self._make_remember_tool, "memory")(), "memory that models may write to"
+        )
 
     def save_one_line_summary(self, conversation: str | Conversation) -> Fact:
         """Save a one-line summary of a conversation in the user memory, replacing its previous one."""
@@ -357,7 +367,9 @@ class Engine:
     def fork(self, conversation: str | Conversation, message: str, name: str) -> Conversation:
         """Create a conversation that continues from a message of another one, which stays unchanged."""
         named = check_text(name, "name", may_be_empty=False)
-        fork_into(self._backend, self._conversation_key(conversation), check_text(message, "message"), name=named)
+        copy_branch_into_new_conversation(
+            self._backend, self._conversation_key(conversation), check_text(message, "message"), name=named
+        )
         return self.chat(named)
 
     def export_archive(
@@ -367,7 +379,7 @@ class Engine:
 
         Texts that are unchanged in ``vault`` are referenced and not copied. Without a vault all texts are included.
         """
-        archive, to = _require_part(self._archive, "archives"), to_folder_path(folder)
+        archive, to = _require_configured_part(self._archive, "archives"), to_folder_path(folder)
         assert to is not None
         return archive.save(
             self._conversations.export_conversation(self._conversation_key(conversation)),
@@ -382,7 +394,7 @@ class Engine:
 
         A conversation that exists already is extended, not duplicated.
         """
-        archive, path = _require_part(self._archive, "archives"), to_folder_path(file)
+        archive, path = _require_configured_part(self._archive, "archives"), to_folder_path(file)
         assert path is not None
         export = archive.load(
             path,
@@ -399,7 +411,7 @@ class Engine:
 
         Returns the name of each conversation and the outcome: new, extended, same, older, diverged, damaged or erased.
         """
-        target = _require_part(self._open_store, "stores")(check_text(url, "url", may_be_empty=False))
+        target = _require_configured_part(self._open_store, "stores")(check_text(url, "url", may_be_empty=False))
         try:
             return list(copy_store(self._backend.store, target, self._backend.clock))
         finally:
@@ -474,7 +486,7 @@ class Engine:
             await asyncio.to_thread(self.close)
 
 
-def _require_part(part: _Part | None, description: str) -> _Part:
+def _require_configured_part(part: _Part | None, description: str) -> _Part:
     """Return an optional part of the engine; raises an error if this engine does not have it."""
     if part is None:
         raise NotAvailableError(f"This engine knows no {description}.", hint="Open one with lamella.open(…).")

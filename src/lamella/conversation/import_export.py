@@ -1,7 +1,7 @@
 """Operations on whole conversations of a store: export, import, search, verify, erase, copy and fork.
 
 ``ConversationRepository`` has the operations on one store, ``copy_store`` copies all conversations into another one,
-and ``fork_into`` copies a branch up to a message under another name.
+and ``copy_branch_into_new_conversation`` copies a branch up to a message under another name.
 """
 
 import re
@@ -12,14 +12,14 @@ from itertools import accumulate
 from msgspec import Struct
 
 from lamella.conversation.backend import Backend, ConversationSettings
-from lamella.conversation.commands import build_command_batch, is_empty_command, list_content_hashes, merge_commands
+from lamella.conversation.commands import build_command_batch, changes_nothing, list_content_hashes, merge_commands
 from lamella.conversation.inspection import StoreInspector, build_log
 from lamella.conversation.log import (
     find_explicit_title,
     find_title,
     get_title,
+    list_records_up_to_message,
     message_not_found_error,
-    records_up_to,
     resolve_message_alias,
 )
 from lamella.conversation.names import (
@@ -130,7 +130,7 @@ def _list_withheld_settings(settings: Mapping[str, object]) -> Mapping[str, obje
     }
 
 
-def _read_settings(records: Iterable[EventRecord]) -> Mapping[str, object]:
+def _compute_settings_after_events(records: Iterable[EventRecord]) -> Mapping[str, object]:
     """Return the settings that events leave a conversation with."""
     settings: dict[str, object] = {}
     for record in records:
@@ -141,12 +141,12 @@ def _read_settings(records: Iterable[EventRecord]) -> Mapping[str, object]:
     return settings
 
 
-def _without_resets(records: Iterable[EventRecord]) -> list[EventRecord]:
+def _without_withheld_setting_events(records: Iterable[EventRecord]) -> list[EventRecord]:
     """Return the events without those that an import added to withhold settings."""
-    return [one for one in records if one.kind is not EventKind.SETTINGS or not _is_reset(one)]
+    return [one for one in records if one.kind is not EventKind.SETTINGS or not _withholds_settings(one)]
 
 
-def _is_reset(record: EventRecord) -> bool:
+def _withholds_settings(record: EventRecord) -> bool:
     event = decode_event(record)
     assert isinstance(event, SettingsEvent)
     return bool(event.values) and all(
@@ -288,11 +288,11 @@ class ConversationRepository:
 
     def list_import_warnings(self, export: ConversationExport) -> Sequence[str]:
         """Return a warning for each setting that an import of this archive would not use."""
-        there = _without_resets(self._store.load(export.conversation_key))
-        new = _without_resets(export.records)[len(there) :]
+        there = _without_withheld_setting_events(self._store.load(export.conversation_key))
+        new = _without_withheld_setting_events(export.records)[len(there) :]
         return [
             f"The archive sets {name} to {canonical_json(value)}, which is not used until you set {name} yourself."
-            for name, value in sorted(_list_withheld_settings(_read_settings(new)).items())
+            for name, value in sorted(_list_withheld_settings(_compute_settings_after_events(new)).items())
         ]
 
     def import_conversation(self, export: ConversationExport, *, is_own: bool = False) -> ImportOutcome:
@@ -304,18 +304,22 @@ class ConversationRepository:
         differ.
         """
         stored = list(self._store.load(export.conversation_key))
-        there, ours = (stored, list(export.records)) if is_own else map(_without_resets, (stored, export.records))
+        there, ours = (
+            (stored, list(export.records))
+            if is_own
+            else map(_without_withheld_setting_events, (stored, export.records))
+        )
         shared = min(len(there), len(ours))
         if there[:shared] != ours[:shared]:
             raise HistoryConflictError(
                 f"The store has {self.conversation_name(export.conversation_key)} with another history from event "
-                f"{_first_difference(there, ours):,} on.",
+                f"{_find_first_different_event(there, ours):,} on.",
                 hint="Delete one of the two, or import into another store.",
             )
         if len(ours) <= len(there):
             return ImportOutcome.SAME if len(ours) == len(there) else ImportOutcome.OLDER
         missing = tuple(ours[shared:])
-        withheld = {} if is_own else _list_withheld_settings(_read_settings(missing))
+        withheld = {} if is_own else _list_withheld_settings(_compute_settings_after_events(missing))
         if withheld:
             reset = SettingsEvent(values=dict.fromkeys(withheld))
             missing = (*missing, encode_event(reset, timestamp=self.current_time()))
@@ -349,7 +353,7 @@ class ConversationRepository:
                 continue
             turns: dict[str, int] | None = None
             for node in log.nodes.values():
-                at = _match_position(node.text, wanted)
+                at = _find_ignoring_case(node.text, wanted)
                 if at is not None:
                     turns = _turn_numbers(log) if turns is None else turns
                     yield MessageHit(
@@ -385,7 +389,7 @@ class ConversationRepository:
         """
         if all(listed.conversation != conversation_key for listed in self._store.list_conversations()):
             raise conversation_not_found_error(conversation_key)
-        self._forget_elsewhere(conversation_key)
+        self._delete_data_outside_its_events(conversation_key)
         self._store.erase_conversation(conversation_key, at=self.current_time())
 
     def erase_artifact(self, conversation_key: str, artifact: str) -> int:
@@ -406,12 +410,12 @@ class ConversationRepository:
                 hint=lambda hints: f"See its attachments with {hints.show_chat_hint(name)}.",
             )
         contents = tuple({**own, **dict.fromkeys(_iter_content_hashes(records, summary_content_hashes))})
-        self._forget_elsewhere(conversation_key)
+        self._delete_data_outside_its_events(conversation_key)
         batch = build_erasure_batch(artifact, contents, timestamp=self.current_time())
         self._store.erase_contents(conversation_key, contents, batch, expected=log.version)
         return len(contents)
 
-    def _forget_elsewhere(self, conversation_key: str) -> None:
+    def _delete_data_outside_its_events(self, conversation_key: str) -> None:
         """Remove data about a conversation elsewhere, before the erasure: afterwards no command would look for it."""
         if self._forget_conversation is not None:
             self._forget_conversation(conversation_key)
@@ -443,7 +447,7 @@ class ConversationRepository:
         return self._clock.now().isoformat().replace("+00:00", "Z")
 
 
-def _first_difference(existing: Sequence[EventRecord], imported: Sequence[EventRecord]) -> int:
+def _find_first_different_event(existing: Sequence[EventRecord], imported: Sequence[EventRecord]) -> int:
     return next(i for i, (one, other) in enumerate(zip(existing, imported, strict=False), start=1) if one != other)
 
 
@@ -478,7 +482,7 @@ def _turn_numbers(log: FoldedLog) -> dict[str, int]:
     }
 
 
-def _match_position(text: str, query: str) -> int | None:
+def _find_ignoring_case(text: str, query: str) -> int | None:
     """Return the position of ``query`` in a text, ignoring case, or None.
 
     Case folding can change the length of a text, so the position is mapped back to the original.
@@ -563,7 +567,7 @@ def _is_other_conversation(one: ConversationListItem, other: ConversationListIte
 # Forks: a branch up to a message, under another name.
 
 
-def fork_into(backend: Backend, conversation_key: str, message: str, *, name: str) -> None:
+def copy_branch_into_new_conversation(backend: Backend, conversation_key: str, message: str, *, name: str) -> None:
     """Copy a branch up to a message into a new conversation, with its settings, title and compactions.
 
     Messages get new ids, because an id is derived from the conversation key. No request contains message ids.
@@ -578,7 +582,7 @@ def fork_into(backend: Backend, conversation_key: str, message: str, *, name: st
     if message != log.head:
         # The fork is only applied to the log in memory, to find what would apply after this message.
         log.extend(build_event_batch(ForkEvent(head=message), timestamp=log.created).records)
-    records, branch = log.branch_records(), records_up_to(log, message)
+    records, branch = log.branch_records(), list_records_up_to_message(log, message)
     committed = log.active_compactions(branch)
     hashes = (
         *branch_content_hashes((*branch, records[-1])),
@@ -600,13 +604,13 @@ def fork_into(backend: Backend, conversation_key: str, message: str, *, name: st
     copy.copy_compactions(read_receipts(committed.after_last_message, contents), at=records[-1].message.at)
     if records[-1].reply is None and branch[-1].reply is not None:
         (again,) = read_turns(records[-1:], contents, defaults=defaults)
-        copy.reopen(again, records[-1], abandoned=branch[-1])
+        copy.reopen_last_question(again, records[-1], abandoned=branch[-1])
     copy.copy_pending_calls(records[-1], contents)
     copy.copy_auxiliary_calls(
         log.auxiliary_calls.get(message, ()) if records[-1].reply is not None else (), at=records[-1].message.at
     )
     copy.copy_pending_commands(merge_commands(commands, contents), at=conversations.current_time())
-    copy.write_tail(log, at=conversations.current_time())
+    copy.write_title_and_next_turn_settings(log, at=conversations.current_time())
     batch = merge_batches(*copy.batches)
     backend.store.append(key, batch, expected=0, title=find_title(batch.records), name=name)
 
@@ -627,7 +631,7 @@ class _ForkWriter:
         if settings:
             self.batches.append(build_event_batch(SettingsEvent(values=dict(settings)), timestamp=at))
 
-    def write_tail(self, log: FoldedLog, *, at: str) -> None:
+    def write_title_and_next_turn_settings(self, log: FoldedLog, *, at: str) -> None:
         """Write what applies to the next turn, and the title.
 
         These events have the time of the copy: a list shows the time of the last event.
@@ -653,7 +657,7 @@ class _ForkWriter:
     def copy_pending_commands(self, pending: TurnRequest, *, at: str) -> None:
         """Copy the pending commands."""
         pin, unpin = (tuple(self._new_ids.get(name, name) for name in names) for names in (pending.pin, pending.unpin))
-        if not is_empty_command(pending):
+        if not changes_nothing(pending):
             self.batches.append(build_command_batch(replace(pending, pin=pin, unpin=unpin), (), at=at))
 
     def copy_turn(
@@ -680,7 +684,7 @@ class _ForkWriter:
         pinned = None if turn.pinned is None else tuple(self._new_ids.get(name, name) for name in turn.pinned)
         return replace(turn, id=None, pinned=pinned)
 
-    def reopen(self, turn: Turn, record: TurnRecord, *, abandoned: TurnRecord) -> None:
+    def reopen_last_question(self, turn: Turn, record: TurnRecord, *, abandoned: TurnRecord) -> None:
         """Open the last question again, which was copied with the empty reply it was abandoned with."""
         question = self._new_ids[record.message.id]
         if record.message.event == abandoned.message.event:

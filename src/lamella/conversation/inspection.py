@@ -72,7 +72,7 @@ class StoreInspector:
             # The stored key is unreadable, so no events are found under it.
             yield StoreProblem(conversation=conversation_key, location="log", description="has no events")
             return
-        yield from _iter_damaged_counts(conversation_key, records)
+        yield from _iter_damaged_token_counts(conversation_key, records)
         try:
             log = build_log(conversation_key, records)
         except StoreCorruptedError:
@@ -128,7 +128,7 @@ class StoreInspector:
             records = self._store.load(conversation_key)
         except ConversationErasedError:
             records = ()
-        erased = _erased_hashes(records)
+        erased = _list_erased_content_hashes(records)
         if not erased and any(record.kind is EventKind.ERASURE for record in records):
             yield StoreProblem(
                 conversation=conversation_key, location="log", description="everything erased was attached again since"
@@ -147,7 +147,7 @@ class StoreInspector:
                 location=f"event {number}",
                 description="has counts from before an erasure",
             )
-        yield from self._verify_checkpoints(conversation_key, records, erased_at=_last_erasure_number(records))
+        yield from self._verify_checkpoints(conversation_key, records, erased_at=_find_last_erasure_number(records))
         places = {f"content {name}" for name in erased}
         yield from (
             damage for damage in self._store.verify() if damage.conversation is None and damage.location in places
@@ -165,7 +165,7 @@ def build_log(conversation_key: str, records: Sequence[EventRecord]) -> FoldedLo
     return log
 
 
-def _erased_hashes(records: Iterable[EventRecord]) -> frozenset[str]:
+def _list_erased_content_hashes(records: Iterable[EventRecord]) -> frozenset[str]:
     """Return the contents that were erased and not attached again since."""
     erased: set[str] = set()
     for record in records:
@@ -178,15 +178,15 @@ def _erased_hashes(records: Iterable[EventRecord]) -> frozenset[str]:
 
 def _iter_counted_events_before_erasure(records: Sequence[EventRecord]) -> Iterator[int]:
     """Return the events before the last erasure that still have token counts, which may be of erased text."""
-    before = records[: _last_erasure_number(records) - 1]
+    before = records[: _find_last_erasure_number(records) - 1]
     return (number for number, record in enumerate(before, start=1) if record.counts)
 
 
-def _last_erasure_number(records: Sequence[EventRecord]) -> int:
+def _find_last_erasure_number(records: Sequence[EventRecord]) -> int:
     return max(number for number, record in enumerate(records, start=1) if record.kind is EventKind.ERASURE)
 
 
-def _iter_damaged_counts(conversation_key: str, records: Iterable[EventRecord]) -> Iterator[StoreProblem]:
+def _iter_damaged_token_counts(conversation_key: str, records: Iterable[EventRecord]) -> Iterator[StoreProblem]:
     for number, record in enumerate(records, start=1):
         if not are_counts_intact(record.counts):
             what = "has counts that are damaged; its texts are counted again"

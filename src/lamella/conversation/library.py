@@ -2,7 +2,7 @@
 
 ``list_working_set`` returns what the model must be able to read next, ``list_library`` every known artifact with its
 form and token count. ``find_ids_by_name``, ``resolve_drops_and_detaches`` and ``resolve_pins`` find what a user means by a name.
-``reread_changed_attachments`` reads sticky attachments again. ``MovedFiles`` recognises files that were moved, so that they
+``reread_changed_attachments`` reads sticky attachments again. ``MovedFileFinder`` recognises files that were moved, so that they
 keep their id and their text is not sent again.
 """
 
@@ -20,7 +20,7 @@ from lamella.core.artifacts.model import (
     ArtifactSource,
     AttachmentPolicy,
     UnresolvedAttachment,
-    path_id,
+    make_path_id,
 )
 from lamella.core.budget import count_images_tokens, count_tools_tokens
 from lamella.core.log.receipts import CompactionReceipt
@@ -111,7 +111,7 @@ def _pin_not_found_error(name: str, policy: AttachmentPolicy) -> ArtifactError:
 _MOVED_MESSAGE = "{name} was moved to {place}. It keeps its name here, and its text is not sent again."
 
 
-class MovedFiles:
+class MovedFileFinder:
     """Finds files of earlier turns by their text if they are no longer at their path."""
 
     def __init__(self, known: Iterable[Artifact], catalog: SourceCatalog | None) -> None:
@@ -124,7 +124,7 @@ class MovedFiles:
 
     def find_moved(self, name: str) -> tuple[Artifact, str] | None:
         """Return the artifact known by this name and the path its file has now; None if that is not certain."""
-        known = self._known_by_id.get(path_id(ArtifactSource(path=name), ""))
+        known = self._known_by_id.get(make_path_id(ArtifactSource(path=name), ""))
         if known is None or self._catalog is None:
             return None
         if known.source.current_path and self._catalog.has_file(known.source.current_path):
@@ -230,7 +230,7 @@ def reattach_missing(turn: Turn, state: PromptState) -> Turn:
     return replace(turn, attached=(*turn.attached, *back)) if back else turn
 
 
-def lists_all_attachments(turn: Turn, find_earlier: Callable[[int], Turn | None]) -> bool:
+def repeats_attachments_in_each_turn(turn: Turn, find_earlier: Callable[[int], Turn | None]) -> bool:
     """Return whether two turns in a row list an attachment that the turn before them listed with the same text.
 
     ``turn`` is the second of them, and ``find_earlier`` returns the turn that many turns before it.
@@ -243,11 +243,11 @@ def lists_all_attachments(turn: Turn, find_earlier: Callable[[int], Turn | None]
 
 
 def _repeats_attachment(turn: Turn, before: Turn) -> bool:
-    known = {(one.id, one.hash) for one in before.attached if _is_listed_by_user(one)}
-    return any((one.id, one.hash) in known for one in turn.attached if _is_listed_by_user(one))
+    known = {(one.id, one.hash) for one in before.attached if _is_attached_by_somebody(one)}
+    return any((one.id, one.hash) in known for one in turn.attached if _is_attached_by_somebody(one))
 
 
-def _is_listed_by_user(artifact: Artifact) -> bool:
+def _is_attached_by_somebody(artifact: Artifact) -> bool:
     """Return whether somebody attached this; passages that a search found do not count."""
     return artifact.source.via != FOUND_BY_SEARCH and not KINDS[artifact.kind].is_file_part
 
@@ -373,7 +373,7 @@ def reread_changed_attachments(
         lambda path: [sources.read(UnresolvedAttachment(kind=ArtifactKind.CODE, name=path))],
         except_for=except_for,
     )
-    moved = MovedFiles((entry.artifact for entry in state.library.values()), sources.catalog)
+    moved = MovedFileFinder((entry.artifact for entry in state.library.values()), sources.catalog)
     for known in _list_sticky_artifacts(state):
         if known.id not in except_for:
             newer, new_messages = _reread_if_changed(known, sources, moved)
@@ -394,7 +394,7 @@ def to_unresolved(known: Artifact) -> UnresolvedAttachment:
     )
 
 
-def _reread_file(known: Artifact, sources: SourceReaders, moved: MovedFiles) -> Artifact:
+def _reread_file(known: Artifact, sources: SourceReaders, moved: MovedFileFinder) -> Artifact:
     """Read a file again, also if it was moved."""
     attachment = to_unresolved(known)
     try:
@@ -406,7 +406,9 @@ def _reread_file(known: Artifact, sources: SourceReaders, moved: MovedFiles) -> 
     return moved.with_known_name(sources.read(replace(attachment, name=found[1])), known)
 
 
-def _reread_if_changed(known: Artifact, sources: SourceReaders, moved: MovedFiles) -> tuple[Artifact | None, list[str]]:
+def _reread_if_changed(
+    known: Artifact, sources: SourceReaders, moved: MovedFileFinder
+) -> tuple[Artifact | None, list[str]]:
     """Return a file whose text or path changed, or None if unchanged or unreadable; and messages about it."""
     if not known.source.is_rereadable or known.source.path is None or KINDS[known.kind].medium not in sources.readers:
         return None, []
@@ -430,7 +432,7 @@ def refresh_earlier_attachments(
     refreshed: list[Artifact] = []
     messages: list[str] = []
     earlier = tuple(earlier)
-    moved = MovedFiles(earlier, sources.catalog)
+    moved = MovedFileFinder(earlier, sources.catalog)
     for one in earlier:
         if one.id in except_for:
             continue
@@ -443,7 +445,7 @@ def refresh_earlier_attachments(
     return refreshed, [*messages, *moved.warnings]
 
 
-def list_passed_paths(attached: Iterable[Artifact | UnresolvedAttachment]) -> list[str]:
+def list_paths_with_passed_text(attached: Iterable[Artifact | UnresolvedAttachment]) -> list[str]:
     """Return the paths of attached files whose text the caller passed; the caller can read them again."""
     texts = [one for one in attached if isinstance(one, Artifact) and one.recoverable]
     return [one.source.path for one in texts if one.source.path is not None]
@@ -493,12 +495,14 @@ def _changed_selection_warnings(
     warnings: list[str] = []
     attached = _list_sticky_artifacts(state)
     # The id of a selection ends in a hash. If the same lines were selected again, only the newest selection is checked.
-    newest = {_strip_hash(known.id): known.id for known in attached} | {_strip_hash(name): name for name in except_for}
+    newest = {_strip_hash_from_name(known.id): known.id for known in attached} | {
+        _strip_hash_from_name(name): name for name in except_for
+    }
     for known in attached:
         path, lines = known.source.path, known.source.lines
         if path is None or lines is None or known.recoverable or known.id in except_for:
             continue
-        if newest[_strip_hash(known.id)] != known.id:
+        if newest[_strip_hash_from_name(known.id)] != known.id:
             continue
         with suppress(BadInputError):
             texts = [one.text for one in read(path) if isinstance(one, Artifact)]
@@ -507,7 +511,7 @@ def _changed_selection_warnings(
     return warnings
 
 
-def _strip_hash(name: str) -> str:
+def _strip_hash_from_name(name: str) -> str:
     return name.rpartition(":")[0]
 
 
@@ -586,7 +590,7 @@ def list_library(
     now, then, cached = (
         _count_artifact_tokens(prompt),
         _count_artifact_tokens(without_working_set.envelope.prompt),
-        _cached_artifacts(turn),
+        _list_cached_artifact_ids(turn),
     )
     known = {name: entry.artifact for name, entry in prompt.library.items()}
     known |= {str(one.artifact.id): one.artifact for one in prompt.unlayered_artifacts}
@@ -609,7 +613,7 @@ def list_library(
             is_pending=name in attached,
             policy=None if artifact.policy is None else artifact.policy.value,
             via=artifact.source.via,
-            left_out=_list_left_out(artifact),
+            left_out=_list_omitted_note_names(artifact),
         )
         for name, artifact in {**known, **attached}.items()
     )
@@ -642,7 +646,7 @@ def _count_artifact_tokens(prompt: Prompt) -> dict[str, tuple[str, int]]:
     return weights
 
 
-def _cached_artifacts(turn: BuiltTurn) -> frozenset[str]:
+def _list_cached_artifact_ids(turn: BuiltTurn) -> frozenset[str]:
     """Return the artifacts that lie completely in the part of the request that a cache should serve."""
     prompt, left = turn.envelope.prompt, 0 if turn.cache is None else turn.cache.read
     tokenizer = prompt.tokenizer
@@ -664,7 +668,7 @@ def _cached_artifacts(turn: BuiltTurn) -> frozenset[str]:
     )
 
 
-def _list_left_out(artifact: Artifact) -> tuple[str, ...]:
+def _list_omitted_note_names(artifact: Artifact) -> tuple[str, ...]:
     if KINDS[artifact.kind].block_format is not BlockFormat.EXPANDS:
         return ()
     return tuple(line.removeprefix(LIST_MARKER) for line in artifact.text.split("\n")[1:])

@@ -70,15 +70,15 @@ _TWO_TURNS = 2
 _DEFAULT_TURN_SETTINGS = TurnSettings()
 
 
-def last_sent_turn(records: Sequence[TurnRecord], log: FoldedLog) -> LastSentTurn:
+def get_last_sent_turn(records: Sequence[TurnRecord], log: FoldedLog) -> LastSentTurn:
     """Return what is known of the last turn of a branch, and of the last request on any branch."""
     asked = log.nodes.get(log.last_sent[0])
     question = None if asked is None else asked.question_event
     return LastSentTurn(
         asked_at=parse_message_time(records[-1].message) if records else None,
         sent_at=None if asked is None else parse_message_time(asked),
-        response_id=_last_response_id(records),
-        seconds_since_previous_turn=_last_pause(records),
+        response_id=_get_last_response_id(records),
+        seconds_since_previous_turn=_seconds_since_previous_turn(records),
         fingerprint=None if question is None else question.imprint,
         keep_alive_times=_keep_alive_times(records, log),
     )
@@ -91,7 +91,7 @@ def _keep_alive_times(records: Sequence[TurnRecord], log: FoldedLog) -> tuple[da
     return tuple(datetime.fromisoformat(one.started) for one in after if one.started)
 
 
-def _last_response_id(records: Sequence[TurnRecord]) -> str | None:
+def _get_last_response_id(records: Sequence[TurnRecord]) -> str | None:
     """Return the provider's id of the last answer; questions without an answer are skipped."""
     for turn in reversed(records):
         calls = read_model_calls(turn)
@@ -100,7 +100,7 @@ def _last_response_id(records: Sequence[TurnRecord]) -> str | None:
     return None
 
 
-def _last_pause(records: Sequence[TurnRecord]) -> float | None:
+def _seconds_since_previous_turn(records: Sequence[TurnRecord]) -> float | None:
     """Return the seconds between the pending turn and the one before it; None if no turn is pending."""
     if len(records) < _TWO_TURNS or records[-1].reply is not None:
         return None
@@ -155,7 +155,7 @@ def empty_reply_id(log: FoldedLog, message: str) -> str:
     return compute_message_id(log.conversation, parent=node.event.id, role=MessageAuthor.REPLY, text="")
 
 
-def records_up_to(log: FoldedLog, message: str) -> Sequence[TurnRecord]:
+def list_records_up_to_message(log: FoldedLog, message: str) -> Sequence[TurnRecord]:
     """Return the turns before a turn that is asked after ``message``.
 
     If that message is a question with an empty reply, the reply is included.
@@ -164,7 +164,7 @@ def records_up_to(log: FoldedLog, message: str) -> Sequence[TurnRecord]:
     return log.branch_records(empty if empty in log.nodes else message)
 
 
-def inherited_overrides(log: FoldedLog) -> TurnOverrides:
+def get_inherited_overrides(log: FoldedLog) -> TurnOverrides:
     """Return the overrides for the next turn if an open question is abandoned once more.
 
     They include what that question sets now, which may differ from when it was abandoned before.
@@ -410,7 +410,7 @@ class ConversationLog:
         """Return the contents with these hashes that the conversation has."""
         return self._store.read_contents(self.log.conversation, hashes) if hashes else {}
 
-    def pop_blocks(self) -> Mapping[str, str]:
+    def release_checkpoint_blocks(self) -> Mapping[str, str]:
         """Return the blocks that came with the checkpoints, and release them."""
         blocks, self._checkpoints.blocks = self._checkpoints.blocks, {}
         return blocks
@@ -433,7 +433,7 @@ class ConversationLog:
             )
         return {name: data.decode() for name, data in found.items()}
 
-    def append_unconditionally(self, batch: EventBatch) -> None:
+    def append_without_conflict_check(self, batch: EventBatch) -> None:
         """Append events that conflict with nothing, after the events of other processes; the log is not updated."""
         key, known = self.log.conversation, self.log.version
         while True:
@@ -519,7 +519,7 @@ class ConversationLog:
         It is not valid if one of its messages was written again since, or asked again with other settings.
         """
         # Taken in any case, so that they are released: there is no other user.
-        blocks = self.pop_blocks()
+        blocks = self.release_checkpoint_blocks()
         nodes, asked = self.log.nodes, self.log.question_versions
         is_unchanged = isinstance(nodes, MessageTree) and nodes.is_unchanged and asked.keys().isdisjoint(names)
         packed = decode_state_checkpoint(self._checkpoint_state) if self._checkpoint_state and is_unchanged else None
@@ -607,18 +607,18 @@ class TurnWriter:
         """
         moment = self._format_time(at)
         batch = build_tool_calls_batch(reply, parent=parent_id, timestamp=moment, model_calls=(call,))
-        if not self._append_if_open(batch, parent_id):
+        if not self._append_if_question_is_open(batch, parent_id):
             reply_id = compute_message_id(
                 self._log.conversation, parent=parent_id, role=MessageAuthor.REPLY, text=reply.text
             )
-            self._record_on_own_branch(
+            self._store_answer_on_own_branch(
                 ModelAnswer(reply=reply), message_id=reply_id, parent_id=parent_id, at=moment, calls=(call,)
             )
 
     def write_results(self, outputs: Sequence[ToolOutput], *, parent_id: str, at: datetime | None) -> None:
         """Write the outputs of tools; raises ``ConflictError`` if the turn is no longer open."""
         known = self._log.version
-        if not self._append_if_open(
+        if not self._append_if_question_is_open(
             build_tool_results_batch(outputs, parent=parent_id, timestamp=self._format_time(at)), parent_id
         ):
             raise ConflictError(conversation_key=self._name, expected=known, found=self._log.version)
@@ -640,10 +640,10 @@ class TurnWriter:
         batch = build_reply_batch(
             text, message_id=message_id, parent=parent_id, timestamp=moment, model_calls=calls, sources=sources
         )
-        if not self._append_if_open(batch, parent_id):
-            self._record_on_own_branch(answer, message_id=message_id, parent_id=parent_id, at=moment, calls=calls)
+        if not self._append_if_question_is_open(batch, parent_id):
+            self._store_answer_on_own_branch(answer, message_id=message_id, parent_id=parent_id, at=moment, calls=calls)
 
-    def _append_if_open(self, batch: EventBatch, question_id: str) -> bool:
+    def _append_if_question_is_open(self, batch: EventBatch, question_id: str) -> bool:
         """Append an answer to a question while the question is still open; other events do not matter.
 
         Returns False if the question is no longer open: the answer would then belong to another turn, or could not be
@@ -659,7 +659,7 @@ class TurnWriter:
                 return True
         return False
 
-    def _record_on_own_branch(
+    def _store_answer_on_own_branch(
         self, answer: ModelAnswer, *, message_id: str, parent_id: str, at: str, calls: Sequence[ModelCall]
     ) -> NoReturn:
         """Store an answer on its own branch after its question, and raise ``ReplyOnOtherBranchError`` with its id."""

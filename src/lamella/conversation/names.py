@@ -30,12 +30,12 @@ def find_conversation_by_name(
     exact = [listed for listed in alive if listed.title == name_or_key]
     titled = exact or [listed for listed in alive if wanted and listed.title.casefold() == wanted]
     if titled:
-        return _get_only(titled, f"have the title {name_or_key!r}")
+        return _get_single_match(titled, f"have the title {name_or_key!r}")
     begun = [listed for listed in alive if _matches_prefix(listed, name_or_key, match_prefix=match_prefix)]
     if not begun and match_prefix and wanted.strip("… "):
         # Lists show a long title with an ellipsis at its end.
         begun = [listed for listed in alive if listed.title.casefold().startswith(wanted.rstrip("… "))]
-    return _get_only(begun, f"begin with {name_or_key!r}") if begun else None
+    return _get_single_match(begun, f"begin with {name_or_key!r}") if begun else None
 
 
 def make_unused_name(store: Store, *, today: date) -> str:
@@ -75,7 +75,7 @@ def _matches_prefix(summary: ConversationListItem, prefix: str, *, match_prefix:
     return long and not chosen and summary.conversation.startswith(prefix)
 
 
-def _get_only(matches: Sequence[ConversationListItem], description: str) -> ConversationListItem:
+def _get_single_match(matches: Sequence[ConversationListItem], description: str) -> ConversationListItem:
     if len(matches) == 1:
         return matches[0]
     names = ", ".join(quote_for_shell(listed.name) for listed in matches[:_MAX_LISTED_NAMES])

@@ -50,7 +50,9 @@ def with_group_notes_that_fit(
     """
     groups = group_by_folder_or_tag(turn.attached)
     previous = {
-        via: choice for via, notes in groups.items() if (choice := _previous_selection(via, notes, state)) is not None
+        via: choice
+        for via, notes in groups.items()
+        if (choice := _repeat_previous_selection(via, notes, state)) is not None
     }
     new_groups = {via: notes for via, notes in groups.items() if via not in previous}
     chosen, messages = _select_by_group(
@@ -77,7 +79,7 @@ def _select_by_group(
     # No text has more tokens than bytes. Most folders therefore fit for certain without counting their tokens.
     if (
         sum(len(note.text.encode()) for note in fresh)
-        <= budget.trigger * budget.limit - _last_request_tokens(state) - _OMITTED_LIST_TOKENS
+        <= budget.trigger * budget.limit - _count_last_request_tokens(state) - _OMITTED_LIST_TOKENS
     ):
         return {}, []
     others = tuple(one for one in turn.attached if not _is_unpinned_group_note(one, groups))
@@ -86,11 +88,11 @@ def _select_by_group(
     if used + sum(weights.values()) <= budget.trigger * budget.limit:
         return {}, []
     room = int(budget.current_turn_share * max(0, budget.limit - used)) - _OMITTED_LIST_TOKENS * len(groups)
-    whole, outlined = _choose_within_budget(ranked(fresh), weights, room, count=count)
+    whole, outlined = _choose_full_and_outlined_notes(ranked(fresh), weights, room, count=count)
     chosen: dict[str, list[Artifact]] = {}
     messages: list[str] = []
     for via, notes in groups.items():
-        chosen[via], message = _represent_folder(via, notes, full_ids=whole, outlined_ids=outlined, state=state)
+        chosen[via], message = _build_folder_artifacts(via, notes, full_ids=whole, outlined_ids=outlined, state=state)
         messages += [message] if message else []
     return chosen, messages
 
@@ -103,7 +105,7 @@ def group_by_folder_or_tag(attached: Sequence[Artifact]) -> dict[str, list[Artif
     groups: dict[str, list[Artifact]] = {}
     for one in attached:
         via = one.source.via
-        if via is not None and one.policy is not AttachmentPolicy.PIN and parse_via(via) is not None:
+        if via is not None and one.policy is not AttachmentPolicy.PIN and parse_folder_or_tag_origin(via) is not None:
             groups.setdefault(via, []).append(one)
     there = {one.id for one in attached}
     return {via: notes for via, notes in groups.items() if _omission_list_title(via) not in there}
@@ -113,7 +115,7 @@ def _is_unpinned_group_note(note: Artifact, groups: Mapping[str, object]) -> boo
     return note.source.via in groups and note.policy is not AttachmentPolicy.PIN
 
 
-def parse_via(via: str) -> tuple[ArtifactKind, str] | None:
+def parse_folder_or_tag_origin(via: str) -> tuple[ArtifactKind, str] | None:
     """Return the kind and name of the folder or tag in a ``ArtifactSource.via``; None if it names neither."""
     how, _, name = via.partition(":")
     if not name:
@@ -123,7 +125,7 @@ def parse_via(via: str) -> tuple[ArtifactKind, str] | None:
     return (_KIND_BY_PREFIX[how], name) if how in _KIND_BY_PREFIX else None
 
 
-def _last_request_tokens(state: PromptState) -> int:
+def _count_last_request_tokens(state: PromptState) -> int:
     return 0 if state.last_prompt is None else state.last_prompt.total
 
 
@@ -145,7 +147,7 @@ def _is_outlined(note: Artifact, state: PromptState) -> bool:
     return placed is not None and placed.form is ArtifactForm.PREVIEW and placed.artifact.hash == note.hash
 
 
-def _previous_selection(via: str, notes: Sequence[Artifact], state: PromptState) -> list[Artifact] | None:
+def _repeat_previous_selection(via: str, notes: Sequence[Artifact], state: PromptState) -> list[Artifact] | None:
     """Return the earlier selection from a folder with its current texts; None if there is none.
 
     A refresh discards the earlier selection.
@@ -167,7 +169,7 @@ def _previous_selection(via: str, notes: Sequence[Artifact], state: PromptState)
 
 
 def _omission_list_title(via: str) -> str:
-    kind, name = parse_via(via) or (ArtifactKind.FOLDER, via)
+    kind, name = parse_folder_or_tag_origin(via) or (ArtifactKind.FOLDER, via)
     return make_omission_list(kind, name=name, text="").id
 
 
@@ -178,7 +180,7 @@ def _rank_artifacts(rank: RankNotes, question: str, notes: Sequence[Artifact]) -
     return [by_id[name] for name in dict.fromkeys((*ranked, *by_id))]
 
 
-def _choose_within_budget(
+def _choose_full_and_outlined_notes(
     ordered: Sequence[Artifact], token_counts: Mapping[str, int], budget: int, *, count: Callable[[str], int]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return the ids of notes to send in full, and of notes to send as outlines."""
@@ -203,7 +205,7 @@ def _choose_within_budget(
     return frozenset(whole), frozenset(outlined)
 
 
-def _represent_folder(
+def _build_folder_artifacts(
     via: str, notes: Sequence[Artifact], *, full_ids: Collection[str], outlined_ids: Collection[str], state: PromptState
 ) -> tuple[list[Artifact], str]:
     """Return the artifacts that represent a folder, including the list of omitted notes, and a message.
@@ -219,7 +221,7 @@ def _represent_folder(
     ]
     shown_ids = {note.id for note in (*full, *short)}
     omitted = [note.id for note in notes if note.id not in shown_ids]
-    kind, name = parse_via(via) or (ArtifactKind.FOLDER, via)
+    kind, name = parse_folder_or_tag_origin(via) or (ArtifactKind.FOLDER, via)
     shown = name if name.strip("./") else "the vault"
     summary = (
         f"Of the {len(notes):,} notes of {shown}, {len(full):,} {_pluralize(full, 'stands', 'stand')} in full, "

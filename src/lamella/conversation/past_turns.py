@@ -86,7 +86,7 @@ class BranchHistory:
             self._early_turns = [] if self._checkpoint is None else list(self._checkpoint[1]())
         return [*self._early_turns, *self._stored_turns, *self.turns]
 
-    def find_turn(self, back: int) -> Turn | None:
+    def find_turn_counting_back(self, back: int) -> Turn | None:
         """Return the turn that was asked this many turns ago, the last one for 1; None if there are not so many."""
         if back <= len(self.turns):
             return self.turns[-back]

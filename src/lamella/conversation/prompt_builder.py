@@ -15,7 +15,7 @@ from lamella.conversation.compaction import (
     build_checked_request,
     propose_compaction,
 )
-from lamella.conversation.library import lists_all_attachments
+from lamella.conversation.library import repeats_attachments_in_each_turn
 from lamella.conversation.log import TurnWriter
 from lamella.conversation.past_turns import (
     BranchHistory,
@@ -28,7 +28,7 @@ from lamella.conversation.past_turns import (
 )
 from lamella.conversation.reasons import PromptExplanation, explain_artifact, preview_prompt
 from lamella.conversation.recall import BranchSearch, with_recall_hint
-from lamella.conversation.shared_prefixes import SharedPrefixes
+from lamella.conversation.shared_prefixes import SharedPrefixRegistry
 from lamella.conversation.turn import BuiltTurn, ModelAnswer, RecallOffer, TurnRequest, apply_deferred_system
 from lamella.conversation.turn_reader import read_turn
 from lamella.conversation.validation import check_time_zone
@@ -77,7 +77,7 @@ class PromptBuilder:
         writer: TurnWriter | None = None,
         search: BranchSearch | None = None,
         learns_retention: bool = False,
-        shared_prefixes: SharedPrefixes | None = None,
+        shared_prefixes: SharedPrefixRegistry | None = None,
         get_kept_tools: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self._adapters, self._prompt_settings, self._default_turn_settings, self._initial_state = (
@@ -164,7 +164,7 @@ class PromptBuilder:
         """
         if not self._learns_retention or not turn.turn_settings.linger:
             return turn
-        if not lists_all_attachments(turn, self._history.find_turn):
+        if not repeats_attachments_in_each_turn(turn, self._history.find_turn_counting_back):
             return turn
         return replace(turn, turn_settings=replace(turn.turn_settings, linger=0))
 
@@ -222,14 +222,14 @@ class PromptBuilder:
         unanswered = pending_prompt(self._state).question.id if self._state.waits_for_reply else None
         skipped = tuple(skipped_call_output(call) for call in self.pending_tool_calls)
         state = self._state_without_reply()
-        settled, turn, settings = self._prepare(turn_request, state, at=at, rewritten=rewritten)
+        settled, turn, settings = self._prepare_state_turn_and_settings(turn_request, state, at=at, rewritten=rewritten)
         turn, opened = self._fitter.fit(settled, turn, settings, message_ids=self._history.message_ids)
         # The cached prefix changes in this turn anyway, so the deferred system prompt parts can change with it at no
         # extra cost. They are not deferred the second time, so this recurses only once.
         if (
             isinstance(turn_request, TurnRequest)
             and turn_request.deferred_system
-            and (turn.receipts or self.usage_tracker.allows_system_change(pending_prompt(opened)))
+            and (turn.receipts or self.usage_tracker.changes_prefix_anyway(pending_prompt(opened)))
         ):
             return self.ask(apply_deferred_system(turn_request), at=at, rewritten=rewritten)
         if isinstance(turn_request, TurnRequest) and turn_request.recall_offer is not None:
@@ -259,7 +259,7 @@ class PromptBuilder:
         self._state_before_pending, self._state, self._prompt_settings = state, opened, settings
         self._pending_reply, self._early_outputs = None, ()
         self._last_sent_prompt = opened.last_prompt
-        self.usage_tracker.start_turn(ledger, at=at)
+        self.usage_tracker.record_asked_turn(ledger, at=at)
         return self._build_turn(envelope, entry, receipt)
 
     def _with_recall_tool(
@@ -273,8 +273,8 @@ class PromptBuilder:
         the tool does not get it.
         """
         prompt = pending_prompt(opened)
-        is_rewritten = self.usage_tracker.allows_system_change(prompt)
-        is_useful = is_shortened(prompt) or may_clear_later(prompt, allows_system_change=is_rewritten)
+        is_rewritten = self.usage_tracker.changes_prefix_anyway(prompt)
+        is_useful = is_shortened(prompt) or may_clear_later(prompt, changes_prefix_anyway=is_rewritten)
         if not is_useful or not offer.applies_to(prompt.tools):
             return turn, opened
         equipped = replace(turn, tools=(*prompt.tools, offer.definition))
@@ -304,7 +304,7 @@ class PromptBuilder:
         )
         return (turn, opened) if planned is None else (replace(turn, receipts=(planned[0],)), planned[1])
 
-    def _prepare(
+    def _prepare_state_turn_and_settings(
         self,
         turn_request: TurnRequest | Turn,
         state: PromptState,
@@ -314,7 +314,7 @@ class PromptBuilder:
     ) -> tuple[PromptState, Turn, PromptSettings]:
         """Return the state with pending compactions applied, the turn with its layout planned, and its settings."""
         with measure_phase("read"):
-            turn = self._with_learned_retention(self._read_turn(turn_request, state, rewritten))
+            turn = self._with_learned_retention(self._resolve_turn_request(turn_request, state, rewritten))
         settings = replace(
             self._prompt_settings, tokenizer=self._adapters.counter.get_tokenizer(turn.model or state.model)
         )
@@ -322,7 +322,7 @@ class PromptBuilder:
         settled = (
             apply_receipts(state, committed, turn.turn_settings, tokenizer=settings.tokenizer) if committed else state
         )
-        if isinstance(turn_request, Turn) and _keep_library_layout(turn_request, turn):
+        if isinstance(turn_request, Turn) and _all_use_library_layout(turn_request, turn):
             # A plan of this layout does not depend on prices, so a stored turn keeps the plan that it was sent with.
             return settled, replace(turn, layout_plan=turn_request.layout_plan), settings
         with measure_phase("plan"):
@@ -345,7 +345,7 @@ class PromptBuilder:
         whole = build_tool_round(pending, (*self._early_outputs, *outputs))
         return replace(turn, rounds=(*turn.rounds, whole))
 
-    def _read_turn(
+    def _resolve_turn_request(
         self, turn_request: TurnRequest | Turn, state: PromptState, rewritten: HistoryChangeReason | None
     ) -> Turn:
         if isinstance(turn_request, Turn):
@@ -371,7 +371,7 @@ class PromptBuilder:
                     self._initial_state, self._prompt_settings.plan_layout, tokenizer=self._prompt_settings.tokenizer
                 )
             )
-        return self.usage_tracker.with_history_rewrite(
+        return self.usage_tracker.mark_history_rewritten(
             turn, rewritten, state=state, plan_layout=self._prompt_settings.plan_layout
         )
 
@@ -387,7 +387,7 @@ class PromptBuilder:
         prompt = pending_prompt(self._state)
         if isinstance(answer, str):
             reply = ModelReply(text=strip_reasoning(answer), stop=StopReason.END)
-            self._close_turn(ModelAnswer(reply=reply), None, at=at)
+            self._record_final_reply(ModelAnswer(reply=reply), None, at=at)
             return reply
         call = self.usage_tracker.build_call_record(
             prompt,
@@ -397,25 +397,25 @@ class PromptBuilder:
             at=at,
         )
         if not answer.reply.calls:
-            self._close_turn(answer, call, at=at)
+            self._record_final_reply(answer, call, at=at)
             return answer.reply
         reply = with_unique_call_ids(
             answer.reply, turn=self._history.turn_count, earlier_rounds=self._history.turns[-1].rounds
         )
         reply = bind_reasoning_to_request(reply, model=prompt.model, tools=prompt.tools, messages=prompt.messages)
-        self._open_round(reply, call, at=at)
+        self._record_reply_with_tool_calls(reply, call, at=at)
         return reply
 
-    def _open_round(self, reply: ModelReply, call: ModelCall, *, at: datetime | None) -> None:
+    def _record_reply_with_tool_calls(self, reply: ModelReply, call: ModelCall, *, at: datetime | None) -> None:
         """Record an answer that calls tools; the turn stays open until their outputs are known."""
-        self._skip_round(at=at)
+        self._record_pending_calls_as_skipped(at=at)
         if self._writer is not None:
             self._writer.write_tool_calls(reply, parent_id=self._state.head, at=at, call=call)
         self.usage_tracker.record_call(call)
         self._pending_reply = reply
 
-    def _close_turn(self, model_answer: ModelAnswer, call: ModelCall | None, *, at: datetime | None) -> None:
-        self._skip_round(at=at)
+    def _record_final_reply(self, model_answer: ModelAnswer, call: ModelCall | None, *, at: datetime | None) -> None:
+        self._record_pending_calls_as_skipped(at=at)
         state, parent = add_reply(self._state, model_answer.reply.text), self._state.head
         if self._writer is not None:
             # The model calls of earlier tool rounds were written with their rounds.
@@ -424,7 +424,7 @@ class PromptBuilder:
             )
         if call is not None:
             self.usage_tracker.record_call(call)
-        self.usage_tracker.finish_turn(
+        self.usage_tracker.record_answered_turn(
             pending_prompt(self._state), self._history.turns[-1].fingerprint, model_answer.reply.text
         )
         self._history.set_reply(model_answer.reply.text, message_id=state.head, at=at)
@@ -447,7 +447,7 @@ class PromptBuilder:
     def _fit_pending_turn(self, *, at: datetime | None) -> BuiltTurn:
         """Return the pending turn as it is sent next, compacted if necessary."""
         turn = self._history.turns[-1]
-        before, asked = self._resolve_state(turn.turn_settings), replace(turn, receipts=())
+        before, asked = self._state_with_preceding_receipts(turn.turn_settings), replace(turn, receipts=())
         fitted, opened = self._fitter.fit(
             before, asked, self._prompt_settings, message_ids=self._history.message_ids[:-1]
         )
@@ -472,7 +472,7 @@ class PromptBuilder:
         if receipt is not None and self._writer is not None:
             self._writer.write_receipt(receipt, before_message_id=opened.head, at=at)
         self._history.turns[-1], self._state, self._last_sent_prompt = turn, opened, opened.last_prompt
-        self.usage_tracker.continue_turn(ledger)
+        self.usage_tracker.record_continued_turn(ledger)
         return self._build_turn(envelope, entry, receipt)
 
     def record_tool_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> None:
@@ -495,7 +495,7 @@ class PromptBuilder:
             self._writer.write_results(outputs, parent_id=self._state.head, at=at)
         self._early_outputs = (*self._early_outputs, *outputs)
 
-    def _skip_round(self, *, at: datetime | None) -> None:
+    def _record_pending_calls_as_skipped(self, *, at: datetime | None) -> None:
         """Give pending calls a "not made" output, so that the reply is kept and every call has a result."""
         if self._pending_reply is not None:
             self.record_tool_outputs([skipped_call_output(call) for call in self.pending_tool_calls], at=at)
@@ -508,7 +508,9 @@ class PromptBuilder:
     ) -> BuiltTurn:
         """Return the turn that ``ask`` would build without fetching summaries. Nothing changes."""
         check_time_zone(at)
-        settled, turn, settings = self._prepare(turn_request, self._state_without_reply(), at=at, rewritten=rewritten)
+        settled, turn, settings = self._prepare_state_turn_and_settings(
+            turn_request, self._state_without_reply(), at=at, rewritten=rewritten
+        )
         turn, opened = self._fitter.preview_fit(settled, turn, settings, path=self._history.message_ids)
         if turn_request.recall_offer is not None:
             turn, opened = self._with_recall_tool(turn_request.recall_offer, settled, turn, opened, settings)
@@ -516,7 +518,7 @@ class PromptBuilder:
         receipt = next(reversed(turn.receipts), None)
         envelope = make_envelope(pending_prompt(opened), settings.budget)
         if turn_request.deferred_system and (
-            receipt is not None or self.usage_tracker.allows_system_change(envelope.prompt)
+            receipt is not None or self.usage_tracker.changes_prefix_anyway(envelope.prompt)
         ):
             return self.preview(apply_deferred_system(turn_request), at=at, rewritten=rewritten)
         return self.usage_tracker.preview_turn(envelope, number=self._history.turn_count + 1, receipt=receipt, at=at)
@@ -577,7 +579,7 @@ class PromptBuilder:
     def _compact_pending_turn(self, target_tokens: float, fitter: TurnFitter) -> Turn | None:
         """Return the pending turn with one more compaction; None if it needs none or nothing can be removed."""
         turn, path = self._history.turns[-1], self._history.message_ids[:-1]
-        before, asked = self._resolve_state(turn.turn_settings), replace(turn, receipts=())
+        before, asked = self._state_with_preceding_receipts(turn.turn_settings), replace(turn, receipts=())
         if pending_prompt(self._state).total <= target_tokens:
             return None
         plan, _ = fitter.plan_compaction(
@@ -585,7 +587,7 @@ class PromptBuilder:
         )
         return replace(turn, receipts=(*turn.receipts, plan.receipt)) if plan.receipt else None
 
-    def _resolve_state(self, turn_settings: TurnSettings) -> PromptState:
+    def _state_with_preceding_receipts(self, turn_settings: TurnSettings) -> PromptState:
         """Return the state before the next or the pending turn, with the receipts that precede it applied."""
         receipts = self._history.turns[-1].receipts if self._state.waits_for_reply else self._history.receipts
         return apply_receipts(
@@ -605,9 +607,9 @@ class PromptBuilder:
         A pending turn is treated as stopped, with an empty reply.
         """
         if self._state.waits_for_reply:
-            return self._after_stopping().plan(range_, to=to, summaries=summaries, at=at)
+            return self._copy_with_pending_turn_stopped().plan(range_, to=to, summaries=summaries, at=at)
         proposal = propose_compaction(
-            self._resolve_state(self._turn_settings),
+            self._state_with_preceding_receipts(self._turn_settings),
             Turn(text="", turn_settings=self._turn_settings),
             self._prompt_settings,
             range_=range_,
@@ -663,7 +665,7 @@ class PromptBuilder:
         if self._state.waits_for_reply:
             self.reply("", at=at)
 
-    def _after_stopping(self) -> "PromptBuilder":
+    def _copy_with_pending_turn_stopped(self) -> "PromptBuilder":
         """Return a copy in which the pending turn is stopped; nothing is written and this object stays as it is."""
         ahead = copy(self)
         ahead._writer, ahead.usage_tracker, ahead._history = (
@@ -677,7 +679,7 @@ class PromptBuilder:
     # Recall and explanations: what the next request does not contain.
 
     @property
-    def _state_key(self) -> tuple[object, ...]:
+    def _inputs_of_next_request(self) -> tuple[object, ...]:
         """The objects that determine the next request."""
         return self._state, self._history.receipts
 
@@ -697,7 +699,7 @@ class PromptBuilder:
             history or self._history,
             query,
             get_prompt=self._preview_prompt,
-            state_key=self._state_key,
+            state_key=self._inputs_of_next_request,
             count=self._adapters.counter.get_tokenizer(self._state.model).count,
             limit=limit,
             max_tokens=max_tokens,
@@ -725,9 +727,9 @@ class PromptBuilder:
 
     def _search_for_question(self, question: str) -> Sequence[SearchHit]:
         return self._branch_search.search_for_question(
-            self._history, question, get_prompt=self._preview_prompt, state_key=self._state_key
+            self._history, question, get_prompt=self._preview_prompt, state_key=self._inputs_of_next_request
         )
 
 
-def _keep_library_layout(*turns: Turn) -> bool:
+def _all_use_library_layout(*turns: Turn) -> bool:
     return all(turn.turn_settings.layout.folds_each_turn for turn in turns)

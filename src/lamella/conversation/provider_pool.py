@@ -43,11 +43,11 @@ class AnswerListener(Protocol):
     def __call__(self, model: str, *, is_named: bool) -> None: ...
 
 
-def _no_check(model: str, *, is_named: bool) -> None:
+def _accept_every_model(model: str, *, is_named: bool) -> None:
     del model, is_named
 
 
-def _is_loop_bound(_model: str) -> bool:
+def _is_bound_to_event_loop(_model: str) -> bool:
     return False
 
 
@@ -72,8 +72,8 @@ class ProviderPool:
         fixed_provider: ModelProvider | None = None,
         retry_policy: RetryPolicy | None = None,
         on_answer: AnswerListener | None = None,
-        check_model_is_trusted: AnswerListener = _no_check,
-        is_loop_independent: Callable[[str], bool] = _is_loop_bound,
+        check_model_is_trusted: AnswerListener = _accept_every_model,
+        is_loop_independent: Callable[[str], bool] = _is_bound_to_event_loop,
         default_answer_tokens: Mapping[str, int] | None = None,
     ) -> None:
         self._open_provider = open_provider
@@ -164,7 +164,7 @@ class ProviderPool:
         A model in this process knows its cache; for others the prediction of the ledger stays. No connection is opened.
         """
         model = preview.envelope.model
-        provider = None if model is None else self._find_provider(model)
+        provider = None if model is None else self._find_open_or_local_provider(model)
         if provider is None or model is None:
             return preview
         usage = await preview_cache_usage(provider, preview.build_model_request(model=model, max_answer_tokens=1))
@@ -175,7 +175,7 @@ class ProviderPool:
         entry = replace(preview.ledger, predicted_usage=usage, cached_by_layer=by_layer)
         return replace(preview, turn_ledger=TurnLedger(entry=entry, envelope=envelope))
 
-    def _find_provider(self, model: str) -> ModelProvider | None:
+    def _find_open_or_local_provider(self, model: str) -> ModelProvider | None:
         """Return the provider of a model if it is open, or if it runs in this process and can be opened."""
         known = self._fixed_provider if self._fixed_provider is not None else self._providers_by_model.get(model)
         if known is not None or not self.is_loop_independent(model):
@@ -246,9 +246,9 @@ async def _keep_alive_loop(chat: "Conversation", send_context_for: Callable[[str
             break
         await send_context.sleep(max(0.0, (due.due_at - send_context.clock.now()).total_seconds()))
         # Check again after sleeping: the computer may have been suspended past the due time.
-        if await send_context.workers.run(partial(_next_keep_alive, chat, send_context, head)) is None:
+        if await send_context.workers.run(partial(_plan_next_keep_alive, chat, send_context, head)) is None:
             break
-        await _send_and_record(chat, request, send_context, head=head)
+        await _send_keep_alive_and_record_it(chat, request, send_context, head=head)
         made += 1
     return made
 
@@ -259,14 +259,14 @@ async def _send_keep_alive(chat: "Conversation", send_context_for: Callable[[str
     if request is None:
         return 0
     send_context, head = send_context_for(request.model), chat.head
-    due = await send_context.workers.run(partial(_next_keep_alive, chat, send_context, head))
+    due = await send_context.workers.run(partial(_plan_next_keep_alive, chat, send_context, head))
     if due is None or due.due_at > send_context.clock.now():
         return 0
-    await _send_and_record(chat, request, send_context, head=head)
+    await _send_keep_alive_and_record_it(chat, request, send_context, head=head)
     return 1
 
 
-def _next_keep_alive(chat: "Conversation", send_context: SendContext, head: str) -> KeepAlivePlan | None:
+def _plan_next_keep_alive(chat: "Conversation", send_context: SendContext, head: str) -> KeepAlivePlan | None:
     """Return the next keep-alive if the conversation has not continued.
 
     The conversation is read again, because another process that has it open may have sent a keep-alive too.
@@ -278,7 +278,7 @@ def _next_keep_alive(chat: "Conversation", send_context: SendContext, head: str)
     return chat.plan_keep_alive(at=send_context.clock.now()) if chat.head == head else None
 
 
-async def _send_and_record(
+async def _send_keep_alive_and_record_it(
     chat: "Conversation", request: ModelRequest, send_context: SendContext, *, head: str
 ) -> None:
     # The lifetime of a cache entry starts when the request is sent, not when it is answered.

@@ -193,14 +193,14 @@ def _resolve_name(name: str, traces: Mapping[str, _ArtifactTrace], erased: Colle
     if messages:
         return messages[0]
     wanted = name.casefold()
-    found = [one for one, trace in traces.items() if wanted in _possible_names(one, trace.title)]
+    found = [one for one, trace in traces.items() if wanted in _list_names_users_may_use(one, trace.title)]
     if len(found) > 1:
         named = ", ".join(found[:_MAX_NAMED_MATCHES])
         raise InvalidOperationError(f"{name} may be one of {len(found)}: {named}.", hint="Give the id of one of them.")
     return found[0] if found else name
 
 
-def _possible_names(name: str, title: str) -> set[str]:
+def _list_names_users_may_use(name: str, title: str) -> set[str]:
     """Return the lower-case names that a user may use for an artifact."""
     file = name.casefold().partition("#")[0]
     last = file.rpartition("/")[2]

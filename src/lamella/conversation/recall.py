@@ -101,28 +101,30 @@ class BranchSearch:
         last call.
         """
         check_query(query, limit, max_tokens)
-        excluded, named = self._ids_in_full(get_prompt, state_key), _TURN_QUERY.fullmatch(query)
+        excluded, named = self._list_ids_in_prompt_in_full(get_prompt, state_key), _TURN_QUERY.fullmatch(query)
         index = self.get_index(history)
         if named is not None:
             there = list_passages(history.list_turns(), history.message_ids)
-            hits = _turn_hits(there, named[1], without=excluded, limit=limit)
+            hits = _turn_to_hits(there, named[1], without=excluded, limit=limit)
             names = [hit.passage.id for hit in hits]
             found = fit_hits_and_neighbours_to_budget(
                 index, hits, query, count=count, max_tokens=max_tokens, named=names
             )
         else:
             found = recall_passages(index, query, count=count, limit=limit, max_tokens=max_tokens, excluded=excluded)
-        return _with_times(found, history)
+        return _with_message_times(found, history)
 
     def search_for_question(
         self, history: BranchHistory, question: str, *, get_prompt: Callable[[], Prompt], state_key: tuple[object, ...]
     ) -> tuple[SearchHit, ...]:
         """Return originals that are relevant to a question which was not written as a search query."""
-        excluded = self._ids_in_full(get_prompt, state_key)
+        excluded = self._list_ids_in_prompt_in_full(get_prompt, state_key)
         found = search_for_question(self.get_index(history), question, limit=_MAX_HINTS, excluded=excluded)
-        return _with_times(found, history)
+        return _with_message_times(found, history)
 
-    def _ids_in_full(self, get_prompt: Callable[[], Prompt], state_key: tuple[object, ...]) -> frozenset[str]:
+    def _list_ids_in_prompt_in_full(
+        self, get_prompt: Callable[[], Prompt], state_key: tuple[object, ...]
+    ) -> frozenset[str]:
         # Compare by identity: states and receipts are immutable, so a change always gives new objects.
         if len(state_key) != len(self._state_key) or any(map(is_not, state_key, self._state_key)):
             self._full_ids, self._state_key = passage_ids_in_prompt(get_prompt()), state_key
@@ -179,7 +181,7 @@ def with_recall_hint(
     return struct_replace(turn_request, results=(*turn_request.results, hint))
 
 
-def _with_times(hits: Sequence[Hit], history: BranchHistory) -> tuple[Hit, ...]:
+def _with_message_times(hits: Sequence[Hit], history: BranchHistory) -> tuple[Hit, ...]:
     return tuple(replace(one, at=history.message_time(one.passage.message)) for one in hits)
 
 
@@ -189,17 +191,17 @@ def check_query(query: str, limit: object, max_tokens: object = RECALL_TOKENS) -
         raise InvalidOperationError(
             "There is nothing to look for.", hint="Give some words of what you want to read again."
         )
-    if limit is not None and not _is_positive(limit):
+    if limit is not None and not _is_positive_integer(limit):
         raise InvalidOperationError(f"{limit!r} is no number of passages.", hint="Give a whole number above 0.")
-    if not _is_positive(max_tokens):
+    if not _is_positive_integer(max_tokens):
         raise InvalidOperationError(f"{max_tokens!r} is no number of tokens.", hint="Give a whole number above 0.")
 
 
-def _is_positive(number: object) -> bool:
+def _is_positive_integer(number: object) -> bool:
     return isinstance(number, int) and not isinstance(number, bool) and number > 0
 
 
-def _turn_hits(
+def _turn_to_hits(
     passages: Sequence[Passage], turn: str, *, without: Set[str], limit: int | None
 ) -> tuple[SearchHit, ...]:
     """Return the messages and attachments of a turn, the reply first.

@@ -127,7 +127,7 @@ def with_recall_offer(run_request: RunRequest) -> RunRequest:
     if not is_possible or _has_tool(given, recall.name):
         return run_request
     if turn_request is not None:
-        turn_request = with_offer_of(recall, turn_request, toolset=given)
+        turn_request = with_recall_tool_offer(recall, turn_request, toolset=given)
     toolset = LocalToolset([recall], call_timeout=run_request.limits.call_seconds, earlier=given)
     return replace(run_request, turn_request=turn_request, toolset=toolset)
 
@@ -136,7 +136,7 @@ def _has_tool(toolset: LocalToolset | None, name: str) -> bool:
     return toolset is not None and any(one.name == name for one in toolset.all_definitions)
 
 
-def with_offer_of(recall: Tool, turn_request: TurnRequest, *, toolset: LocalToolset | None) -> TurnRequest:
+def with_recall_tool_offer(recall: Tool, turn_request: TurnRequest, *, toolset: LocalToolset | None) -> TurnRequest:
     """Return the turn request with the recall tool, which is offered if something is left out.
 
     ``toolset`` has the tools that can be run. A request that withdraws all tools, or has this one, stays as it is.
@@ -205,7 +205,7 @@ async def record_retrieved(run_request: RunRequest, retrieved: TurnRequest) -> R
     return replace(run_request, turn=turn)
 
 
-async def is_retrieval_done(run_request: RunRequest) -> bool:
+async def was_retrieval_done(run_request: RunRequest) -> bool:
     """Return whether retrieval for the question was already done: it has results, or it was answered before."""
     if run_request.turn is None:
         return False
@@ -225,7 +225,7 @@ async def limit_reached_message(run_request: RunRequest) -> str:
         started=run_request.started_at or run_request.send_context.clock.now(),
     )
     if usage.has_usage_limits:
-        usage.recount_calls(
+        usage.recount_usage(
             (await run_request.send_context.workers.run(run_request.conversation.ledger))[-1], answer_count=0
         )
     return usage.limit_reached_message(0)
@@ -296,13 +296,13 @@ async def send_auxiliary_call(
                 f"{request.model} ended without an end to what it said.", hint="Ask again, or ask another model."
             )
     except BaseException as error:
-        await _record_cut_call(attempt, send_context, ended=get_cut_reason(error), record_answer=record_answer)
+        await _record_interrupted_call(attempt, send_context, ended=get_cut_reason(error), record_answer=record_answer)
         raise
     await record_answer(_build_answer(reply, attempt, send_context))
     return reply
 
 
-async def _record_cut_call(
+async def _record_interrupted_call(
     attempt: PartialAnswer, send_context: SendContext, *, ended: str, record_answer: RecordAnswer
 ) -> None:
     """Record a call that was cut off; a call without any output is not recorded.

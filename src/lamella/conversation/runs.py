@@ -84,20 +84,22 @@ def replay_turn_events(
     for number, one in enumerate(rounds[done:], start=done):
         heard = character_count if number == done else 0
         found += [
-            (_stored_position(message, number, heard + shift), event)
+            (_position_in_stored_answer(message, number, heard + shift), event)
             for shift, event in _replay_round_events(one, heard)
         ]
     if record.reply is None:
-        return _with_numbers(found)
+        return _number_events(found)
     heard = character_count if done >= len(rounds) else 0
     rest, length = record.reply.text[heard:], len(record.reply.text)
     if rest:
-        found.append((_stored_position(message, len(rounds), length), TurnEvent(kind=EventName.DELTA, text=rest)))
+        found.append(
+            (_position_in_stored_answer(message, len(rounds), length), TurnEvent(kind=EventName.DELTA, text=rest))
+        )
     event = record.reply.event
     calls = [to_model_call(call) for call in event.calls] if isinstance(event, ReplyEvent) else []
-    end = _stored_position(message, len(rounds), length)
+    end = _position_in_stored_answer(message, len(rounds), length)
     found += [(end, TurnEvent(kind=EventName.USAGE, usage=call.usage)) for call in calls[-1:]]
-    return _with_numbers([*found, (end, TurnEvent(kind=EventName.DONE))])
+    return _number_events([*found, (end, TurnEvent(kind=EventName.DONE))])
 
 
 def _replay_round_events(tool_round: ToolRound, characters_before: int) -> Iterator[tuple[int, TurnEvent]]:
@@ -111,11 +113,11 @@ def _replay_round_events(tool_round: ToolRound, characters_before: int) -> Itera
         yield len(rest), TurnEvent(kind=EventName.TOOL, output=output)
 
 
-def _stored_position(message: str, tool_round: int, character_count: int) -> StreamPosition:
+def _position_in_stored_answer(message: str, tool_round: int, character_count: int) -> StreamPosition:
     return StreamPosition(message, _STORED_RUN, 0, tool_round, character_count)
 
 
-def _with_numbers(events: Sequence[PositionedEvent]) -> list[PositionedEvent]:
+def _number_events(events: Sequence[PositionedEvent]) -> list[PositionedEvent]:
     return [(place._replace(number=number), event) for number, (place, event) in enumerate(events, start=1)]
 
 
@@ -598,7 +600,7 @@ class RunRegistry:
         while (
             not self._is_stopping
             and (before := self._current_runs.get(conversation_key))
-            and (queue or _ends_soon(before))
+            and (queue or _is_about_to_end(before))
         ):
             if self._queue_lengths[conversation_key] >= _MAX_QUEUED:
                 raise self._run_in_progress_error(conversation_key)
@@ -670,5 +672,5 @@ class RunRegistry:
             self._finished_runs.popitem(last=False)
 
 
-def _ends_soon(run: Run) -> bool:
+def _is_about_to_end(run: Run) -> bool:
     return run.is_brief or run.is_ending

@@ -205,9 +205,9 @@ class _RequestDeriver:
         self._counter = TokenCountCache(backend.adapters.counter)
         self._counter.load_counts([record.counts for record in records])
         self._settings: tuple[Mapping[str, object], ConversationSettings] | None = None
-        self._restart()
+        self._start_from_empty_log()
 
-    def _restart(self) -> None:
+    def _start_from_empty_log(self) -> None:
         self._log = FoldedLog(self._conversation_key)
         self._turns: dict[tuple[object, ...], _TurnWithContents] = {}
         # The state before the last derived request: its tokenizer, the turns before it, and the state.
@@ -216,11 +216,11 @@ class _RequestDeriver:
     def log_at(self, version: int) -> FoldedLog:
         """Return the log after its first ``version`` events."""
         if version < self._log.version:
-            self._restart()
+            self._start_from_empty_log()
         self._log.extend(self._records[self._log.version : version])
         return self._log
 
-    def derive(self, question: str, version: int, *, first: bool = False) -> _Request:
+    def derive_request(self, question: str, version: int, *, first: bool = False) -> _Request:
         """Return the request of a question that is open after ``version`` events.
 
         ``first`` derives the request before any tool round.
@@ -239,7 +239,7 @@ class _RequestDeriver:
         tokenizer = self._counter.get_tokenizer(last_model(records))
         plan_layout = settings.prompt_settings.plan_layout
         known = self._known_state
-        if known is None or known[0] != tokenizer.name or not _starts_with(past, known[1]):
+        if known is None or known[0] != tokenizer.name or not _turns_start_with(past, known[1]):
             known = (tokenizer.name, (), PromptState(conversation=self._conversation_key))
         state = replay_turns(known[2], past[len(known[1]) :], plan_layout, tokenizer=tokenizer)
         self._known_state = (tokenizer.name, past, state)
@@ -247,7 +247,7 @@ class _RequestDeriver:
             state = replace(state, compaction_step=UNDO_CAUSE)
         prompt = pending_prompt(advance(state, turn, plan_layout, tokenizer=tokenizer))
         missing = frozenset(name for one in read for name in one.missing)
-        unhashed = {name for record in records for name in _unhashed_contents(record)}
+        unhashed = {name for record in records for name in _iter_contents_without_fingerprint(record)}
         return _Request(
             record=records[-1],
             turn=turn,
@@ -288,11 +288,11 @@ class _RequestDeriver:
         return self._turns[key]
 
 
-def _starts_with(turns: Sequence[Turn], beginning: Sequence[Turn]) -> bool:
+def _turns_start_with(turns: Sequence[Turn], beginning: Sequence[Turn]) -> bool:
     return len(beginning) <= len(turns) and all(one is other for one, other in zip(turns, beginning, strict=False))
 
 
-def _unhashed_contents(record: TurnRecord) -> Iterator[str]:
+def _iter_contents_without_fingerprint(record: TurnRecord) -> Iterator[str]:
     """Yield the hashes of contents that fingerprints do not cover: images, and replies in a provider's own form."""
     question = record.message.question_event
     if question is not None:
@@ -325,7 +325,7 @@ def _check_answered_request(
     """
     latest: _Request | None = None
     for version in versions:
-        request = deriver.derive(question, version)
+        request = deriver.derive_request(question, version)
         if hash_request(request.envelope).hash == stored.hash:
             erased = RequestCheck(status=RequestStatus.ERASED, detail=_describe_erased(request))
             return request, erased if request.unhashed_missing else RequestCheck(status=RequestStatus.VERIFIED)
@@ -380,10 +380,12 @@ def load_sent_turns(
             hint=f"Its branches: {', '.join(timeline.log.branch_heads())}.",
         )
     branch = list(timeline.log.branch_records(head))
-    return SentTurns(len(branch), _iter_branch(backend, timeline, records, branch=branch[:last], first=max(first, 1)))
+    return SentTurns(
+        len(branch), _iter_sent_turns_of_branch(backend, timeline, records, branch=branch[:last], first=max(first, 1))
+    )
 
 
-def _iter_branch(
+def _iter_sent_turns_of_branch(
     backend: Backend,
     timeline: _RequestTimeline,
     records: Sequence[EventRecord],
@@ -417,13 +419,13 @@ def _build_sent_turn(
     log = deriver.log_at(end)
     opened = log.branch_records(question)[-1]
     asked = timeline.find_question_event(opened, end)
-    first = None if asked is None else deriver.derive(question, asked + 1, first=True)
+    first = None if asked is None else deriver.derive_request(question, asked + 1, first=True)
     fingerprint = (
         None if asked is None or opened.message.question_event is None else opened.message.question_event.imprint
     )
     requests: list[_Request] = []
     for version in _list_sent_versions(timeline, question, start=end if asked is None else asked + 1, end=end):
-        request = deriver.derive(question, version)
+        request = deriver.derive_request(question, version)
         if not requests or request.envelope.messages != requests[-1].envelope.messages:
             requests.append(request)
     check = _check_request(requests[-1] if first is None else first, fingerprint)
@@ -456,11 +458,11 @@ def _build_sent_turn(
         check_invariants(requests[-1].envelope, before=requests[-1].previous_prompt)
     at = parse_message_time(opened.message)
     entry, ledger = tracker.build_ledger_entry(requests[0].envelope, at=at)
-    tracker.start_turn(ledger, at=at)
+    tracker.record_asked_turn(ledger, at=at)
     prefix = entry.prefix
     for request in requests[1:]:
         entry, ledger = tracker.build_ledger_entry(request.envelope, at=at)
-        tracker.continue_turn(ledger)
+        tracker.record_continued_turn(ledger)
     receipt = next((one for one in reversed(requests[-1].turn.receipts) if one.automatic), None)
     calls = [call for one in opened.open_rounds for call in one.model_calls] if requests[-1].turn.rounds else []
     return replace(
@@ -504,7 +506,7 @@ def list_last_requests(
         asked = log.nodes[question].question_event
         if asked is None or asked.imprint is None or asked.imprint.renderer != RENDERER_VERSION:
             continue
-        envelope = deriver.derive(question, number + 1).envelope
+        envelope = deriver.derive_request(question, number + 1).envelope
         # Until all tools of a round have run, nothing is sent.
         if not requests or requests[-1][0].messages != envelope.messages:
             requests.append((envelope, parse_event_time(records[number])))
@@ -524,7 +526,7 @@ def iter_request_problems(backend: Backend, conversation_key: str) -> Iterator[S
     for number in sorted(asked.keys() | answered.keys()):
         if number in asked:
             question, fingerprint = asked[number].id, asked[number].imprint
-            check = _check_request(deriver.derive(question, number + 1, first=True), fingerprint)
+            check = _check_request(deriver.derive_request(question, number + 1, first=True), fingerprint)
         else:
             question, stored = answered[number]
             versions = timeline.list_open_versions(question, number)

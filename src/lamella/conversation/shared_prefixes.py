@@ -1,6 +1,6 @@
 """Learn how often the system prompts of a store are used again, over all of its conversations.
 
-``SharedPrefixes`` remembers when a prefix (model, tools and system prompt) was sent. The shared table of the store has
+``SharedPrefixRegistry`` remembers when a prefix (model, tools and system prompt) was sent. The shared table of the store has
 the times and gaps, but no text. ``lamella ledger --prefixes`` prints them.
 """
 
@@ -47,7 +47,7 @@ class SharedPrefix(Struct, frozen=True, kw_only=True):
         return short, all_within - short, len(gaps) - all_within
 
 
-class SharedPrefixes:
+class SharedPrefixRegistry:
     """The prefixes of one store; safe for threads. Processes that write at once may lose a use, never more."""
 
     def __init__(self, shared_table: SharedTable) -> None:
@@ -76,7 +76,7 @@ class SharedPrefixes:
             known = PrefixUses() if (found := self._known.get(key)) is None else found.uses
             # A use soon after the last one is not stored, so it must not count here either: a process that opens the
             # store later would decide otherwise than this one.
-            if _is_soon_after(known, at) and known.has_long_lifetime == has_long_lifetime:
+            if _was_used_recently(known, at) and known.has_long_lifetime == has_long_lifetime:
                 return
             uses = known.with_use(at, has_long_lifetime=has_long_lifetime)
             self._known[key] = SharedPrefix(
@@ -109,7 +109,11 @@ class SharedPrefixes:
         except (DecodeError, ValidationError):
             # Another version wrote it. It is only a statistic: begin again.
             return {}
-        return {key: one for key, one in stored.items() if (own := self._known.get(key)) is None or _is_newer(one, own)}
+        return {
+            key: one
+            for key, one in stored.items()
+            if (own := self._known.get(key)) is None or _was_used_later(one, own)
+        }
 
     def _write(self, at: datetime) -> None:
         self._known = {one.key: one for one in _sort_by_last_use(self._known)[:_MAX_PREFIXES]}
@@ -117,11 +121,11 @@ class SharedPrefixes:
             self._shared_table.set(_ROW_NAME, encode(self._known).decode(), at=at, expires_at=at + _KEPT_FOR)
 
 
-def _is_soon_after(uses: PrefixUses, at: datetime) -> bool:
+def _was_used_recently(uses: PrefixUses, at: datetime) -> bool:
     return uses.last is not None and uses.last <= at < uses.last + _MIN_STORED_GAP
 
 
-def _is_newer(one: SharedPrefix, other: SharedPrefix) -> bool:
+def _was_used_later(one: SharedPrefix, other: SharedPrefix) -> bool:
     return one.uses.last is not None and (other.uses.last is None or one.uses.last > other.uses.last)
 
 

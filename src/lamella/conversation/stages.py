@@ -7,7 +7,7 @@ and ``build_progress`` returns the progress that Python programs, the CLI and th
 import json
 from collections.abc import Mapping, Sequence
 
-from lamella.conversation.log import records_up_to
+from lamella.conversation.log import list_records_up_to_message
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.validation import check_text
 from lamella.core.compaction.fitting import PromptSettings
@@ -121,13 +121,13 @@ def list_branch_stages_and_messages(log: FoldedLog) -> tuple[Sequence[tuple[int,
 
     The next question follows the empty answer that closes an open question, so that answer is part of the branch.
     """
-    records = records_up_to(log, log.head)
+    records = list_records_up_to_message(log, log.head)
     return log.stage_events(records), branch_message_ids(records)
 
 
 def with_current_stage(turn_request: TurnRequest, log: FoldedLog, state: PromptState) -> TurnRequest:
     """Return the turn request with the current workflow part of the system prompt, if that part has changed."""
-    records = records_up_to(log, log.head)
+    records = list_records_up_to_message(log, log.head)
     session = build_session(log.stage_events(records))
     if session is None:
         return turn_request
@@ -145,7 +145,7 @@ def with_current_stage(turn_request: TurnRequest, log: FoldedLog, state: PromptS
 
 def render_stage_part(log: FoldedLog, message: str) -> Mapping[str, str]:
     """Return the workflow part of the system prompt after a message; empty if there are no stages."""
-    records = records_up_to(log, message) if log.stage_entries else ()
+    records = list_records_up_to_message(log, message) if log.stage_entries else ()
     session = build_session(log.stage_events(records))
     return (
         {}

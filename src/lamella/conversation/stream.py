@@ -57,7 +57,7 @@ async def stream_checked_deltas(
         if isinstance(coming, Coroutine):
             coming.close()
         raise InvalidOperationError(
-            f"stream() of {name} gives {_format_value(coming)}, which is no async iterator.",
+            f"stream() of {name} gives {_describe_value(coming)}, which is no async iterator.",
             hint="Write it as an async generator: async def stream(self, request), with yield in it.",
         )
     left = _BASE_STREAM_BYTES + request.max_output_tokens * _BYTES_PER_TOKEN
@@ -149,7 +149,7 @@ def validate_delta(delta: object, name: str) -> Delta:
         case TextDelta() | ReasoningDelta():
             wrong = _describe_first_non_text(delta, "text")
         case ToolCall():
-            wrong = _describe_first_non_text(delta, "id", "name", "arguments") or _first_broken_text(
+            wrong = _describe_first_non_text(delta, "id", "name", "arguments") or _describe_first_invalid_text(
                 delta, "id", "name", "arguments"
             )
         case Usage():
@@ -157,7 +157,7 @@ def validate_delta(delta: object, name: str) -> Delta:
         case StopDelta():
             wrong = _stop_problem(delta)
         case _:
-            raise _invalid_delta_error(name, _format_value(delta))
+            raise _invalid_delta_error(name, _describe_value(delta))
     if wrong is not None:
         raise _invalid_delta_error(name, wrong)
     return delta
@@ -170,11 +170,11 @@ def _invalid_delta_error(name: str, problem: str) -> InvalidReplyError:
 def _stop_problem(stop: StopDelta) -> str | None:
     reason, made = stop.reason, stop.id
     if not isinstance(reason, StopReason) or not isinstance(made, str | None):
-        return f"a StopDelta whose reason is {_format_value(reason)} and whose id is {_format_value(made)}"
+        return f"a StopDelta whose reason is {_describe_value(reason)} and whose id is {_describe_value(made)}"
     return (
-        _first_broken_text(stop, "id")
+        _describe_first_invalid_text(stop, "id")
         or _diagnosis_problem(stop.diagnosis)
-        or _carried_reply_problem(stop.provider_reply)
+        or _provider_reply_problem(stop.provider_reply)
     )
 
 
@@ -182,19 +182,25 @@ def _diagnosis_problem(diagnosis: object) -> str | None:
     if diagnosis is None:
         return None
     if not isinstance(diagnosis, CacheDiagnosis):
-        return f"a StopDelta whose diagnosis is {_format_value(diagnosis)}"
+        return f"a StopDelta whose diagnosis is {_describe_value(diagnosis)}"
     reason, missed = diagnosis.reason, diagnosis.missed
     if not isinstance(reason, str | None) or not isinstance(missed, int | None) or isinstance(missed, bool):
-        return f"a CacheDiagnosis whose reason is {_format_value(reason)} and whose missed is {_format_value(missed)}"
-    return _describe_first_non_text(diagnosis, "verdict") or _first_broken_text(diagnosis, "verdict", "reason")
+        return (
+            f"a CacheDiagnosis whose reason is {_describe_value(reason)} and whose missed is {_describe_value(missed)}"
+        )
+    return _describe_first_non_text(diagnosis, "verdict") or _describe_first_invalid_text(
+        diagnosis, "verdict", "reason"
+    )
 
 
-def _carried_reply_problem(carried: object) -> str | None:
+def _provider_reply_problem(carried: object) -> str | None:
     if carried is None:
         return None
     if not isinstance(carried, ProviderReply):
-        return f"a StopDelta whose provider_reply is {_format_value(carried)}"
-    return _describe_first_non_text(carried, "format", "json") or _first_broken_text(carried, "format", "json")
+        return f"a StopDelta whose provider_reply is {_describe_value(carried)}"
+    return _describe_first_non_text(carried, "format", "json") or _describe_first_invalid_text(
+        carried, "format", "json"
+    )
 
 
 def _describe_first_non_text(part: object, *names: str) -> str | None:
@@ -202,11 +208,11 @@ def _describe_first_non_text(part: object, *names: str) -> str | None:
     for name in names:
         value: object = getattr(part, name)
         if not isinstance(value, str):
-            return f"a {type(part).__name__} whose {name} is {_format_value(value)}"
+            return f"a {type(part).__name__} whose {name} is {_describe_value(value)}"
     return None
 
 
-def _first_broken_text(part: object, *names: str) -> str | None:
+def _describe_first_invalid_text(part: object, *names: str) -> str | None:
     """Describe the first of these texts that contains a lone surrogate, which cannot be encoded, or return None."""
     for name in names:
         value: object = getattr(part, name)
@@ -218,19 +224,19 @@ def _first_broken_text(part: object, *names: str) -> str | None:
 def _validate_usage(usage: Usage, name: str) -> Usage:
     """Return the usage, or an unknown usage with the reason if its numbers cannot be true; the answer is kept."""
     counts = {name: getattr(usage, name) for name in Usage.__struct_fields__ if name != "fault"}
-    wrong = [f"{what} {_format_value(count)}" for what, count in counts.items() if not _is_token_count(count)]
+    wrong = [f"{what} {_describe_value(count)}" for what, count in counts.items() if not _is_token_count(count)]
     if not wrong and usage.output is not None and (usage.reasoning or 0) > usage.output:
         wrong = [f"reasoning {usage.reasoning:,} of output {usage.output:,}"]
     if wrong:
         return Usage(fault=f"{name} reports {', '.join(wrong)}.")
-    return usage if isinstance(usage.fault, str | None) else replace(usage, fault=_format_value(usage.fault))
+    return usage if isinstance(usage.fault, str | None) else replace(usage, fault=_describe_value(usage.fault))
 
 
 def _is_token_count(value: object) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_TOKEN_COUNT)
 
 
-def _format_value(value: object) -> str:
+def _describe_value(value: object) -> str:
     """Describe a value in an error message: its type, and its repr if that is short."""
     if value is None:
         return "None"

@@ -107,7 +107,7 @@ class ModelSummaryFetcher:
             record = partial(self._record_call, batch, request, answer, purpose=purpose, at=at)
             await self._pool.workers.run_uncancellable(record)
 
-        await self._fetch_over(batch, note)
+        await self._fetch_over_connections(batch, note)
 
     def fetch(self, batch: SummaryRequestBatch) -> None:
         """Fetch the summaries synchronously, but never in a thread whose event loop is running.
@@ -115,7 +115,7 @@ class ModelSummaryFetcher:
         The calls are recorded in the calling thread, because that thread may hold the lock of the conversation.
         """
         if _is_loop_running():
-            _fill_missing(batch, SummaryResult(failure=_EVENT_LOOP_BUSY))
+            _set_missing_summaries(batch, SummaryResult(failure=_EVENT_LOOP_BUSY))
             return
         made: list[tuple[ModelRequest, ModelAnswer, str, datetime]] = []
 
@@ -125,7 +125,7 @@ class ModelSummaryFetcher:
         try:
             loop = self._pool.loop
             if loop is None:
-                asyncio.run(self._fetch_over(batch, note, own_connections=True))
+                asyncio.run(self._fetch_over_connections(batch, note, own_connections=True))
             else:
                 self._fetch_on_loop(loop, batch, note)
         finally:
@@ -136,19 +136,19 @@ class ModelSummaryFetcher:
         self, loop: asyncio.AbstractEventLoop, batch: SummaryRequestBatch, record_call: RecordCall
     ) -> None:
         """Fetch on a loop of another thread, with a time limit, because that loop may itself wait for this thread."""
-        future = asyncio.run_coroutine_threadsafe(self._fetch_over(batch, record_call), loop)
+        future = asyncio.run_coroutine_threadsafe(self._fetch_over_connections(batch, record_call), loop)
         try:
             future.result(self._summary_setting.timeout * len(batch.requests))
         except (TimeoutError, CancelledError):
             future.cancel()
-            _fill_missing(batch, SummaryResult(failure=summary_timeout_message(self._summary_setting.timeout)))
+            _set_missing_summaries(batch, SummaryResult(failure=summary_timeout_message(self._summary_setting.timeout)))
 
     def _record_call(
         self, batch: SummaryRequestBatch, request: ModelRequest, answer: ModelAnswer, *, purpose: str, at: datetime
     ) -> None:
         self._chat.record_auxiliary_call(request, answer, purpose=purpose, after_message_id=batch.head, at=at)
 
-    async def _fetch_over(
+    async def _fetch_over_connections(
         self, batch: SummaryRequestBatch, record_call: RecordCall, *, own_connections: bool = False
     ) -> None:
         """Fetch the needed summaries; with ``own_connections``, over connections that are opened and closed here."""
@@ -169,9 +169,9 @@ class ModelSummaryFetcher:
             # If the model of the conversation itself is untrusted, sending the turn raises that error anyway.
             if self._summary_setting.setting != SAME_MODEL:
                 raise
-            _fill_missing(batch, _failed_summary(error))
+            _set_missing_summaries(batch, _to_failed_summary(error))
         except LamellaError as error:
-            _fill_missing(batch, _failed_summary(error))
+            _set_missing_summaries(batch, _to_failed_summary(error))
 
     async def _fetch_all(self, batch: SummaryRequestBatch, call: _SummaryCall) -> None:
         """Fetch every needed summary, a few at a time; after a timeout no more are requested."""
@@ -182,7 +182,7 @@ class ModelSummaryFetcher:
         )
         if here and reads > batch.window // 2:
             # A model in this process reads about 8 ms per token (measured 2026-11-16), and the user is waiting.
-            _fill_missing(
+            _set_missing_summaries(
                 batch, SummaryResult(failure=f"a model in this process would take minutes to read {reads:,} tokens")
             )
             return
@@ -237,10 +237,10 @@ class ModelSummaryFetcher:
         except TimeoutError:
             return SummaryResult(failure=summary_timeout_message(self._summary_setting.timeout))
         except LamellaError as error:
-            return _failed_summary(error)
+            return _to_failed_summary(error)
         except Exception as error:  # noqa: BLE001 - a third-party provider may fail in any way
             return SummaryResult(failure=f"the summariser failed with {type(error).__name__}")
-        answer = validate_summary_text(_complete_text(reply))
+        answer = validate_summary_text(_trim_to_complete_text(reply))
         return answer if answer.failure else answer._replace(model=self._summary_setting.format_author(model))
 
 
@@ -258,7 +258,7 @@ def _is_loop_running() -> bool:
     return True
 
 
-def _fill_missing(batch: SummaryRequestBatch, result: SummaryResult) -> None:
+def _set_missing_summaries(batch: SummaryRequestBatch, result: SummaryResult) -> None:
     """Set one answer for all summaries that are still missing."""
     batch.results.update((request.key, result) for request in batch.requests if request.key not in batch.results)
 
@@ -298,7 +298,7 @@ def make_summary_request(
     )
 
 
-def _complete_text(reply: ModelReply) -> str:
+def _trim_to_complete_text(reply: ModelReply) -> str:
     """Return the summary text; a text that was cut off ends at its last complete line or sentence."""
     text = reply.text.strip()
     if reply.stop not in (StopReason.LENGTH, StopReason.CONTEXT_WINDOW):
@@ -307,7 +307,7 @@ def _complete_text(reply: ModelReply) -> str:
     return text[:ends].strip()
 
 
-def _failed_summary(error: LamellaError) -> SummaryResult:
+def _to_failed_summary(error: LamellaError) -> SummaryResult:
     """Return the reason why there is no summary.
 
     It does not contain the error message, which may have a URL with a key in it: receipts store this text.

@@ -58,7 +58,7 @@ class Workers:
         try:
             return await self._wait_for_task(handed)
         except asyncio.CancelledError:
-            handed.claim()
+            handed.claim_once()
             raise
 
     async def run_uncancellable(self, function: Callable[[], Result]) -> Result:
@@ -106,7 +106,7 @@ class Workers:
                         continue
                     self._busy_threads -= 1
                     return
-            if handed.claim():
+            if handed.claim_once():
                 handed.execute()
                 if not isinstance(handed.error, StoreUnavailableError):
                     self._last_finished_at = monotonic()
@@ -123,7 +123,7 @@ class Workers:
             finally:
                 box.stop_watching(task)
             # A store that does not respond can block every thread. As long as other work finishes, it is only a queue.
-            if not task.is_returned and self._last_finished_at < begun and task.claim():
+            if not task.is_returned and self._last_finished_at < begun and task.claim_once():
                 raise StoreUnavailableError(
                     f"The store has done nothing for {self._timeout:g} s.",
                     hint="What was acknowledged is safe. Try again when it is back.",
@@ -156,7 +156,7 @@ class _ThreadTask(Generic[Result]):
         self.is_returned = False
         self.waiter: asyncio.Future[None] | None = None
 
-    def claim(self) -> bool:
+    def claim_once(self) -> bool:
         """Return whether the work was still unclaimed; only the first caller gets True."""
         try:
             self._claim_token.pop()
@@ -247,7 +247,7 @@ async def run_in_own_thread(function: Callable[[], _Result], *, name: str) -> _R
 
     def run() -> None:
         try:
-            tell = partial(_set_result, done, context.run(_call_safely, function))
+            tell = partial(_set_result, done, context.run(_call_if_loop_is_open, function))
         except BaseException as error:  # noqa: BLE001 - every error is passed on to the waiting task
             tell = partial(_set_error, done, error)
         # A closed loop raises RuntimeError; then no task waits for the result any more.
@@ -258,7 +258,7 @@ async def run_in_own_thread(function: Callable[[], _Result], *, name: str) -> _R
     return await done
 
 
-def _call_safely(function: Callable[[], _Result]) -> _Result:
+def _call_if_loop_is_open(function: Callable[[], _Result]) -> _Result:
     try:
         return function()
     except (StopIteration, KeyboardInterrupt, GeneratorExit) as error:

@@ -65,7 +65,7 @@ class _FamilyCounts(dict[str, int]):
         name = hash_text(text)
         tokens = self._counts_by_hash.get(name)
         if tokens is None and self._undecoded:
-            tokens = self._lookup(name)
+            tokens = self._find_stored_count(name)
         if tokens is None and self._message_counts:
             tokens = _lookup_message_count(self._message_counts, text)
         if tokens is None:
@@ -87,7 +87,7 @@ class _FamilyCounts(dict[str, int]):
         """Add stored counts; they are decoded only when needed."""
         self._undecoded += b"".join([some for some in stored_counts if len(some) % _COUNT_ENTRY.size == 0])
 
-    def _lookup(self, content_hash: str) -> int | None:
+    def _find_stored_count(self, content_hash: str) -> int | None:
         """Return a count from those not decoded yet; after a few lookups all of them are decoded."""
         if self._lookup_count <= _MAX_LINEAR_LOOKUPS:
             return _lookup_count(self._undecoded, content_hash, self.tokenizer)
@@ -222,7 +222,7 @@ def split_counts_by_tokenizer(encoded_counts: bytes, texts: Sequence[str]) -> tu
 
     A text without a count gets ``UNCOUNTED``.
     """
-    digests = [_digest(text) for text in texts]
+    digests = [_hash_text_briefly(text) for text in texts]
     wanted = set(digests)
     found: dict[int, dict[bytes, int]] = {}
     rest: list[bytes] = []
@@ -246,7 +246,7 @@ def decode_count_entries(stored_counts: Iterable[bytes]) -> set[CountEntry]:
 
 def build_count_entries(tokens: Mapping[int, Sequence[int]], texts: Sequence[str]) -> set[CountEntry]:
     """Return the counts of texts that ``split_counts_by_tokenizer`` separated from the others."""
-    digests = [_digest(text) for text in texts]
+    digests = [_hash_text_briefly(text) for text in texts]
     return {
         (digest, who, count)
         for who, counts in tokens.items()
@@ -255,7 +255,9 @@ def build_count_entries(tokens: Mapping[int, Sequence[int]], texts: Sequence[str
     }
 
 
-def join_counts(counts_by_tokenizer: Mapping[int, Sequence[int]], texts: Sequence[str], counts: bytes) -> bytes:
+def encode_joined_counts(
+    counts_by_tokenizer: Mapping[int, Sequence[int]], texts: Sequence[str], counts: bytes
+) -> bytes:
     """Reverse ``split_counts_by_tokenizer``: encode the counts of texts and add the others."""
     entries = [
         _COUNT_ENTRY.pack(name, who, found, _MAX_TOKENS - found)
@@ -271,7 +273,7 @@ def are_counts_intact(encoded_counts: bytes) -> bool:
     )
 
 
-def _digest(text: str) -> bytes:
+def _hash_text_briefly(text: str) -> bytes:
     return bytes.fromhex(hash_text(text).removeprefix(_HASH_PREFIX))
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 
 from lamella.conversation.backend import Backend, ConversationSettings
 from lamella.conversation.import_export import ConversationRepository
-from lamella.conversation.library import lists_all_attachments
+from lamella.conversation.library import repeats_attachments_in_each_turn
 from lamella.conversation.past_turns import is_skipped_round, reply_from_round
 from lamella.conversation.prompt_builder import PromptBuilder
 from lamella.conversation.rules import rule_changes_to_json
@@ -141,7 +141,7 @@ def _find_differing_turns(backend: Backend, script: ConversationScript, head: st
     include, images inside other attachments, and the places where artifacts were put.
     """
     count, sent = load_sent_turns(backend, script.conversation, head)
-    replayed = _replay_written(backend, script)
+    replayed = _replay_as_read_from_transcript(backend, script)
     drawn = False
     for number, turn in enumerate(sent, start=1):
         prompt = turn.envelope.prompt
@@ -155,7 +155,7 @@ def _find_differing_turns(backend: Backend, script: ConversationScript, head: st
             yield number
 
 
-def _replay_written(backend: Backend, script: ConversationScript) -> Iterator[BuiltTurn]:
+def _replay_as_read_from_transcript(backend: Backend, script: ConversationScript) -> Iterator[BuiltTurn]:
     """Yield the turns of a script as a reader of its transcript gets them, up to the first that cannot be replayed."""
     with suppress(LamellaError):
         if backend.replay_transcript is None:
@@ -255,14 +255,14 @@ def _list_settings(configured: ConversationSettings, turns: Sequence[Turn]) -> d
 
 
 def _has_learned_retention(configured: ConversationSettings, turns: Sequence[Turn]) -> bool:
-    """Return whether the retention of the turns became 0 where ``lists_all_attachments`` says so."""
+    """Return whether the retention of the turns became 0 where ``repeats_attachments_in_each_turn`` says so."""
     if not configured.learns_retention:
         return False
     retentions = [turn.turn_settings.linger for turn in turns]
     if 0 not in retentions or not retentions[0]:
         return False
     at = retentions.index(0)
-    return not any(retentions[at:]) and lists_all_attachments(
+    return not any(retentions[at:]) and repeats_attachments_in_each_turn(
         turns[at], lambda back: turns[at - back] if back <= at else None
     )
 

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from lamella.conversation.adapters import Adapters
 from lamella.conversation.library import (
     NOTHING_REMOVED,
-    MovedFiles,
+    MovedFileFinder,
     is_from_codebase,
     refresh_earlier_attachments,
     reread_changed_attachments,
@@ -95,22 +95,24 @@ def _read_images(
                     hint="Embed fewer of them, or attach the ones that matter.",
                 )
             for image in sources.read(
-                UnresolvedAttachment(kind=ArtifactKind.IMAGE, name=_image_target(target, note, sources))
+                UnresolvedAttachment(kind=ArtifactKind.IMAGE, name=_resolve_image_name(target, note, sources))
             ).images:
                 read += len(image.data)
                 yield image
         except BadInputError as error:
             unreached += isinstance(error, SourceUnreachableError)
             failures.append(
-                f"{_truncate_target(target)} stays a link. {error.message}" if is_web_address(target) else error.message
+                f"{_truncate_image_name(target)} stays a link. {error.message}"
+                if is_web_address(target)
+                else error.message
             )
 
 
-def _truncate_target(target: str) -> str:
+def _truncate_image_name(target: str) -> str:
     return target if len(target) <= _MAX_TARGET_CHARS else f"{target[:_MAX_TARGET_CHARS]}…"
 
 
-def _image_target(target: str, note: Artifact, sources: SourceReaders) -> str:
+def _resolve_image_name(target: str, note: Artifact, sources: SourceReaders) -> str:
     """Return the name by which an image is read: its URL, or its path in the vault."""
     if is_url(target):
         return target
@@ -142,9 +144,9 @@ class AttachmentReader:
         return tuple(self._list_known())
 
     @cached_property
-    def _moved_files(self) -> MovedFiles | None:
+    def _moved_files(self) -> MovedFileFinder | None:
         # Only files that earlier turns read can have been moved.
-        return MovedFiles(self._earlier_artifacts, self._sources.catalog) if self._earlier_artifacts else None
+        return MovedFileFinder(self._earlier_artifacts, self._sources.catalog) if self._earlier_artifacts else None
 
     def read_attachments(self, attach: Sequence[Artifact | UnresolvedAttachment]) -> tuple[Artifact, ...]:
         """Return every attachment as artifacts; a folder or tag becomes its notes."""
@@ -187,7 +189,7 @@ class AttachmentReader:
 
     def _read_again_or_keep(self, attachment: UnresolvedAttachment) -> Artifact:
         """Read an attachment without using cached copies; if that fails, keep the text sent before and warn."""
-        known = self._find_earlier(attachment)
+        known = self._find_earlier_artifact(attachment)
         try:
             found = self._read_file(attachment)
         except BadInputError as error:
@@ -210,14 +212,14 @@ class AttachmentReader:
         """
         if attachment.read_again or attachment.policy not in (None, AttachmentPolicy.SNAPSHOT):
             return None
-        known = self._find_earlier(attachment)
+        known = self._find_earlier_artifact(attachment)
         return (
             replace(known, kind=attachment.kind)
             if known is not None and known.policy is AttachmentPolicy.SNAPSHOT
             else None
         )
 
-    def _find_earlier(self, attachment: UnresolvedAttachment) -> Artifact | None:
+    def _find_earlier_artifact(self, attachment: UnresolvedAttachment) -> Artifact | None:
         """Return the artifact that an earlier turn attached under this name, or None."""
         spec = KINDS[attachment.kind]
         if attachment.kind not in TEXT_KINDS:
@@ -378,7 +380,7 @@ def read_turn(
     ``receipts`` are compactions that no earlier turn was asked under.
     """
     sources = adapters.open_sources()
-    reader = AttachmentReader(sources, known=partial(list_linkable, state), question=turn_request.text)
+    reader = AttachmentReader(sources, known=partial(list_linkable_artifacts, state), question=turn_request.text)
     pins = turn_request.pin or turn_request.unpin or turn_request.previously_pinned is not None
     policy_changes, pinned = resolve_pins(turn_request, state, receipts) if pins else ((), None)
     attached = with_default_policies(reader.read_attachments(turn_request.attach), turn_request, state)
@@ -403,7 +405,7 @@ def read_turn(
             turn_request, state, turn_settings, system=system or state.system
         )
     attached = (*attached, *expansion.artifacts)
-    attached = unify_policies(attached) if len(attached) > 1 else attached
+    attached = apply_given_policy_to_every_mention(attached) if len(attached) > 1 else attached
     if turn_request.pending_attachments:
         earlier, new_warnings = refresh_earlier_attachments(
             turn_request.pending_attachments, sources, turn_settings, except_for={artifact.id for artifact in attached}
@@ -461,7 +463,7 @@ def with_default_policies(
     )
 
 
-def unify_policies(attached: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
+def apply_given_policy_to_every_mention(attached: tuple[Artifact, ...]) -> tuple[Artifact, ...]:
     """Apply a policy given for an artifact to every mention of it in the turn, for example through a tag."""
     given = {one.id: one.policy for one in attached if one.policy is not None}
     return tuple(
@@ -523,7 +525,7 @@ def _warn_about_times(system: SystemParts, previous_system: SystemParts) -> Iter
             )
 
 
-def list_linkable(state: PromptState) -> list[Artifact]:
+def list_linkable_artifacts(state: PromptState) -> list[Artifact]:
     """Return the known artifacts that a link can mean, with their full text and the kind for later turns."""
     known = [entry.artifact for entry in state.library.values()]
     plain = [one.condensed is None and one.kind is LIBRARY_KIND[one.kind] for one in known]
@@ -548,7 +550,7 @@ def with_secret_warnings(
     Raises ``SecretError`` if the policy refuses secrets.
     """
     model = turn.model or state.model
-    places = _secret_locations(texts, scanner, model=model)
+    places = _describe_secret_locations(texts, scanner, model=model)
     if places and policy is SecretPolicy.REFUSE:
         raise SecretError(places, model=model or _UNNAMED_MODEL)
     warnings = [f"{place}, and goes to {model or _UNNAMED_MODEL}." for place in places]
@@ -562,12 +564,12 @@ def check_no_secrets(
     if scanner is None or policy is not SecretPolicy.REFUSE:
         return
     if any(anchor in text for _, text in texts for anchor in scanner.anchors):
-        places = _secret_locations(texts, scanner, model=model)
+        places = _describe_secret_locations(texts, scanner, model=model)
         if places:
             raise SecretError(places, model=model)
 
 
-def _secret_locations(texts: Iterable[LabeledText], scanner: SecretScanner, *, model: str | None) -> list[str]:
+def _describe_secret_locations(texts: Iterable[LabeledText], scanner: SecretScanner, *, model: str | None) -> list[str]:
     """Describe where secrets are in texts for a remote model, without repeating them; empty for a local model."""
     if model is not None and scanner.is_local_model(model):
         return []

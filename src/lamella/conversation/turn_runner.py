@@ -205,7 +205,7 @@ class TurnLimits(Struct, frozen=True, kw_only=True):
 class TurnUsage:
     """The usage of a turn against its limits, since it ``started`` or was resumed.
 
-    If ``has_usage_limits`` is True, the caller must report the answered requests with ``recount_calls``.
+    If ``has_usage_limits`` is True, the caller must report the answered requests with ``recount_usage``.
     """
 
     def __init__(self, limits: TurnLimits, *, clock: Clock, started: datetime) -> None:
@@ -216,7 +216,7 @@ class TurnUsage:
         self._tokens = 0
         self._cost = Decimal(0)
 
-    def recount_calls(self, calls: Sequence[ModelCall], *, answer_count: int) -> None:
+    def recount_usage(self, calls: Sequence[ModelCall], *, answer_count: int) -> None:
         """Add up the tokens and cost of the last ``answer_count`` answers and of the auxiliary calls before them.
 
         ``calls`` are all ledger calls of the question. Calls for abandoned answers come earlier in it and are not
@@ -374,7 +374,7 @@ class TurnRunner:
 
     def ask(self, turn_request: TurnRequest) -> AsyncGenerator[TurnEvent, None]:
         """Ask, send and record the answer."""
-        return self._run(lambda: self._prepare_question(turn_request))
+        return self._run_turn_with_tool_rounds(lambda: self._prepare_question(turn_request))
 
     def resume(
         self, turn: BuiltTurn, *, pending_calls: Sequence[ToolCall] = (), started_at: datetime | None = None
@@ -389,14 +389,14 @@ class TurnRunner:
             started = started_at or self._context.clock.now()
             return _PreparedSend(turn, started, 0.0, {}, is_announced=started_at is None)
 
-        return self._run(prepare, pending_calls=pending_calls)
+        return self._run_turn_with_tool_rounds(prepare, pending_calls=pending_calls)
 
     async def _prepare_question(self, turn_request: TurnRequest) -> _PreparedSend:
         started = self._context.clock.now()
         before = self._conversation.current_state[0].cache_history.at
         # The estimate matters only after a pause. A user who continues at once should not wait for it.
         paused = before is not None and started - before > _MIN_PAUSE
-        expired = await self._context.workers.run(lambda: self._expired_cache(started)) if paused else None
+        expired = await self._context.workers.run(lambda: self._estimate_expired_cache(started)) if paused else None
         build_started = self._context.clock.now() if paused else started
         timer = PhaseTimer.from_clock(self._context.clock)
         turn = await run_restarting_for_summaries(
@@ -411,7 +411,7 @@ class TurnRunner:
             expired_cache=expired,
         )
 
-    def _expired_cache(self, at: datetime) -> CacheExpiry | None:
+    def _estimate_expired_cache(self, at: datetime) -> CacheExpiry | None:
         """Return the cost of the next message if the cache has expired.
 
         Errors give None: if the turn cannot be built, asking raises the same error.
@@ -431,7 +431,7 @@ class TurnRunner:
             if self._limits.max_cost is not None and prepared.turn.cost is None:
                 yield TurnEvent(kind=EventName.NOTE, message=_UNKNOWN_PRICE_WARNING.format(model=self._context.model))
 
-    async def _run(
+    async def _run_turn_with_tool_rounds(
         self, prepare: Callable[[], Awaitable[_PreparedSend]], *, pending_calls: Sequence[ToolCall] = ()
     ) -> AsyncGenerator[TurnEvent, None]:
         """Send a turn and record its answer, with as many tool rounds as it needs and its limits allow.
@@ -454,7 +454,7 @@ class TurnRunner:
                     build_phases=phases,
                     allows_tool_calls=refused < MAX_REJECTED_ROUNDS,
                 )
-                async with aclosing(self._answer_once(turn, attempt)) as events:
+                async with aclosing(self._send_and_record_one_answer(turn, attempt)) as events:
                     async for event in events:
                         turn = event.turn or turn
                         yield event
@@ -494,7 +494,7 @@ class TurnRunner:
     async def _limit_reached_message(self, usage: TurnUsage, *, rounds: int) -> str:
         """Return a text naming the limit that a turn with this many tool rounds has reached, or ""."""
         if usage.has_usage_limits:
-            usage.recount_calls(
+            usage.recount_usage(
                 (await self._context.workers.run(self._conversation.ledger))[-1], answer_count=rounds + 1
             )
         return usage.limit_reached_message(rounds)
@@ -519,7 +519,9 @@ class TurnRunner:
         except LamellaError as error:
             return error
 
-    async def _answer_once(self, turn: BuiltTurn, attempt: _TurnAttempt) -> AsyncGenerator[TurnEvent, None]:
+    async def _send_and_record_one_answer(
+        self, turn: BuiltTurn, attempt: _TurnAttempt
+    ) -> AsyncGenerator[TurnEvent, None]:
         """Send a turn and record one answer to it: text, or tool calls."""
         while True:
             try:

@@ -80,7 +80,7 @@ def count_pieces_tokens(pieces: Sequence[str], count: Callable[[str], int]) -> i
     for piece in pieces:
         if not piece:
             continue
-        if pending and not tokenizes_separately(pending, piece):
+        if pending and not can_be_counted_separately(pending, piece):
             pending += piece
             continue
         total += count(pending) if pending else 0
@@ -105,7 +105,7 @@ def tool_definition_json(tool: ToolDefinition) -> str:
     return f'{head[:-1]},"parameters":{tool.parameters}}}'
 
 
-def tokenizes_separately(left: str, right: str) -> bool:
+def can_be_counted_separately(left: str, right: str) -> bool:
     """Return whether two adjoining texts tokenise separately.
 
     They do if the first ends with a line break and the second starts with neither white space nor a slash.
@@ -173,7 +173,7 @@ class TokenBudget(Struct, frozen=True, kw_only=True, dict=True):
         return self.window - self.reserve
 
 
-def budget_warnings(total: int, budget: TokenBudget) -> tuple[str, ...]:
+def list_budget_warnings(total: int, budget: TokenBudget) -> tuple[str, ...]:
     """Return the warnings for a request of ``total`` tokens."""
     if total <= budget.warn * budget.limit:
         return ()

@@ -18,7 +18,7 @@ from lamella.conversation.note_index import NoteIndex
 from lamella.conversation.runner_context import RunRequest
 from lamella.conversation.turn import TurnRequest
 from lamella.core.artifacts.kinds import KINDS, make_tool_result
-from lamella.core.artifacts.model import FOUND_BY_SEARCH, Artifact, ArtifactSource, UnresolvedAttachment, path_id
+from lamella.core.artifacts.model import FOUND_BY_SEARCH, Artifact, ArtifactSource, UnresolvedAttachment, make_path_id
 from lamella.core.log.turn import StoredCitation
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import INLINE_CODE, escape_line
@@ -303,9 +303,9 @@ def select_passages_within(hits: Sequence[NoteHit], max_bytes: int) -> list[Rank
 
 def whole_file_ids(attached: Iterable[Artifact | UnresolvedAttachment]) -> frozenset[str]:
     """Return the ids of files that are attached as a whole."""
-    files = (one for one in attached if KINDS[one.kind].id_rule is path_id)
+    files = (one for one in attached if KINDS[one.kind].id_rule is make_path_id)
     return frozenset(
-        str(one.id if isinstance(one, Artifact) else path_id(ArtifactSource(path=one.name), ""))
+        str(one.id if isinstance(one, Artifact) else make_path_id(ArtifactSource(path=one.name), ""))
         for one in files
         if _names_a_file(one)
     )

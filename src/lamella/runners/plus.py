@@ -7,10 +7,10 @@ from lamella.conversation.runner_context import (
     RunRequest,
     execute_run,
     get_typed_text,
-    is_retrieval_done,
     limit_reached_message,
     record_question,
     record_retrieved,
+    was_retrieval_done,
 )
 from lamella.conversation.tool_executor import LocalToolset
 from lamella.conversation.turn import TurnRequest
@@ -36,7 +36,7 @@ _WINDOW_DIVISOR, _CHARS_PER_TOKEN = 3, 3
 
 async def run_plus(run_request: RunRequest) -> AsyncGenerator[TurnEvent, None]:
     """Plan which tools the question needs, call them first, and answer in one request."""
-    if not await is_retrieval_done(run_request):
+    if not await was_retrieval_done(run_request):
         # The question is stored before any lookup: if the process stops meanwhile, the turn can be resumed.
         run_request = await record_question(_with_guidelines_only(run_request))
         earlier_warnings = () if run_request.turn_request is None else run_request.turn_request.warnings

@@ -78,7 +78,9 @@ async def _changes_prefix(run_request: RunRequest, turn_request: TurnRequest) ->
         return run_request.turn.prefix_change.prefix_change.cause is not PrefixChangeCause.NONE
     try:
         return await run_request.send_context.workers.run(
-            lambda: run_request.conversation.allows_system_change(turn_request, at=run_request.send_context.clock.now())
+            lambda: run_request.conversation.changes_prefix_anyway(
+                turn_request, at=run_request.send_context.clock.now()
+            )
         )
     except LamellaError:
         return False

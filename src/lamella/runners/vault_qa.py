@@ -6,9 +6,9 @@ from contextlib import aclosing
 from lamella.conversation.runner_context import (
     RunRequest,
     execute_run,
-    is_retrieval_done,
     record_question,
     record_retrieved,
+    was_retrieval_done,
     with_recall_offer,
 )
 from lamella.conversation.turn_runner import TurnEvent
@@ -32,7 +32,7 @@ async def run_vault_qa(run_request: RunRequest) -> AsyncGenerator[TurnEvent, Non
     """Answer from the notes of a vault, and cite the passages."""
     get_note_index(run_request)
     # The question is stored before the search: if the process stops meanwhile, the turn can be resumed.
-    if not await is_retrieval_done(run_request):
+    if not await was_retrieval_done(run_request):
         run_request = await record_question(
             with_recall_offer(with_system_parts_and_tools(run_request, parts={"guidelines": VAULT_QA_GUIDELINES}))
         )

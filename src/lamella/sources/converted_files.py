@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import DecodeError, Struct, ValidationError, field, json
 from msgspec.structs import replace
 
-from lamella.core.artifacts.model import ArtifactKind, ArtifactSource, url_id
+from lamella.core.artifacts.model import ArtifactKind, ArtifactSource, make_url_id
 from lamella.core.text.content import youtube_video_id
 from lamella.errors import (
     BadInputError,
@@ -319,7 +319,7 @@ class CachedSourceReader:
         checked_url = validate_url(url)
         under = f"{fetcher.limits.cache_key()};{self.converter.limits.limits_key()}"
         return self.cache.get_or_read(
-            f"{kind}:{url_id(ArtifactSource(url=url), '')}",
+            f"{kind}:{make_url_id(ArtifactSource(url=url), '')}",
             lambda kept: fetch_page_if_changed(fetcher, self.converter, checked_url, cached=kept),
             name=url,
             limits_key=under,
@@ -345,7 +345,7 @@ class CachedSourceReader:
             found = fetch_video_transcript(fetcher, video, url=url, languages=self.languages)
             return ConversionEntry(key=url, text=found.text, title=found.title)
 
-        key = f"{kind}:{','.join(self.languages)}:{url_id(ArtifactSource(url=url), '')}"
+        key = f"{kind}:{','.join(self.languages)}:{make_url_id(ArtifactSource(url=url), '')}"
         return self.cache.get_or_read(
             key, read, name=url, limits_key=fetcher.limits.cache_key(), is_fresh_read=fresh, report=report
         )

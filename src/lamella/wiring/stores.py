@@ -45,7 +45,7 @@ def open_backend(
     """
     # Imported late: lists need no backend, and the modules for turns take long to import.
     from lamella.conversation.backend import Backend
-    from lamella.conversation.shared_prefixes import SharedPrefixes
+    from lamella.conversation.shared_prefixes import SharedPrefixRegistry
     from lamella.wiring.adapters import open_adapters
     from lamella.wiring.providers import make_summary_fetcher_factory
 
@@ -67,7 +67,7 @@ def open_backend(
         render_memory=render_memory,
         make_summary_fetcher=make_summary_fetcher_factory(services, pool, shared_table=store.shared_table),
         replay_transcript=partial(_replay_written_transcript, services),
-        shared_prefixes=SharedPrefixes(store.shared_table),
+        shared_prefixes=SharedPrefixRegistry(store.shared_table),
     )
 
 

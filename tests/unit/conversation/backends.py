@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lamella.conversation.backend import Backend
 from lamella.conversation.conversation import Conversation
-from lamella.conversation.shared_prefixes import SharedPrefixes
+from lamella.conversation.shared_prefixes import SharedPrefixRegistry
 from lamella.core.log.events.kinds import EventBatch, EventRecord
 from lamella.core.values import replace
 from lamella.errors import StoreUnavailableError
@@ -114,7 +114,7 @@ def make_backend(store: Store, *, vault: Path | None = None, ledger: bool = True
     return replace(
         open_backend("memory:", vault=vault, keep_ledger=ledger),
         store=store,
-        shared_prefixes=SharedPrefixes(store.shared_table),
+        shared_prefixes=SharedPrefixRegistry(store.shared_table),
         clock=Ticking(),
         make_key=str,
     )

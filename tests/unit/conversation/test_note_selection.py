@@ -6,7 +6,7 @@ import pytest
 from tests.unit.rendered import attached, sent
 
 from lamella import Conversation, Folder, Note, Tag
-from lamella.conversation.note_selection import group_by_folder_or_tag, parse_via, rank_by_words
+from lamella.conversation.note_selection import group_by_folder_or_tag, parse_folder_or_tag_origin, rank_by_words
 from lamella.core.artifacts.kinds import make_artifact
 from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
 from lamella.core.text.outline import shorten_list
@@ -95,10 +95,10 @@ def test_list_of_omitted_notes_has_at_most_300_tokens(vault: Path) -> None:
 
 
 def test_via_is_parsed_into_kind_and_name() -> None:
-    assert parse_via("folder:docs/x") == (ArtifactKind.FOLDER, "docs/x")
-    assert parse_via("tag:#a") == parse_via("template:#a") == (ArtifactKind.TAG, "#a")
-    assert parse_via("template:docs") == (ArtifactKind.FOLDER, "docs")
-    assert parse_via("template") is None
+    assert parse_folder_or_tag_origin("folder:docs/x") == (ArtifactKind.FOLDER, "docs/x")
+    assert parse_folder_or_tag_origin("tag:#a") == parse_folder_or_tag_origin("template:#a") == (ArtifactKind.TAG, "#a")
+    assert parse_folder_or_tag_origin("template:docs") == (ArtifactKind.FOLDER, "docs")
+    assert parse_folder_or_tag_origin("template") is None
     alone = make_artifact(ArtifactKind.NOTE, text="x", source=ArtifactSource(path="a.md"))
     assert group_by_folder_or_tag([alone]) == {}
     assert rank_by_words("b", [("a.md", "a"), ("b.md", "b")]) == ["b.md", "a.md"]

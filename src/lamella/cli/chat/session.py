@@ -31,7 +31,7 @@ from lamella.conversation.library import (
     droppable_names,
     get_group_name,
     list_droppable_artifacts,
-    list_passed_paths,
+    list_paths_with_passed_text,
     list_working_set,
     with_changed_files,
 )
@@ -302,7 +302,7 @@ class ChatSession:
         try:
             turn_request = self._build_turn_request(text, prints_changes=True)
             events = self._opened.run(turn_request, model=self.conversation.model_for(turn_request))
-            self._sent_outside_files |= dict.fromkeys(list_passed_paths(turn_request.attach))
+            self._sent_outside_files |= dict.fromkeys(list_paths_with_passed_text(turn_request.attach))
             self._show_answer(events)
         except LamellaError as error:
             self.handle_failure(error)
@@ -436,7 +436,7 @@ class ChatSession:
 
     def store_commands(self, turn_request: TurnRequest) -> PendingCommands:
         """Store commands for the next message at once, and print their warnings."""
-        self._sent_outside_files |= dict.fromkeys(list_passed_paths(turn_request.attach))
+        self._sent_outside_files |= dict.fromkeys(list_paths_with_passed_text(turn_request.attach))
         done = self.conversation.queue_command(turn_request)
         for line in done.warnings:
             print_text(f"note: {escape_to_short_line(line)}", err=True)

@@ -67,8 +67,10 @@ def render_block(artifact: Artifact, *, kind: ArtifactKind | None = None) -> str
     if form is BlockFormat.TOOL:
         return render_tool_result(artifact)
     if form is BlockFormat.EXPANDS:
-        return _wrap(artifact, kind, [f"<left_out>\n{escape_block_text(text_for_model(artifact))}\n</left_out>"])
-    return _wrap(artifact, kind, [f"<content>\n{escape_block_text(text_for_model(artifact))}\n</content>"])
+        return _wrap_in_block(
+            artifact, kind, [f"<left_out>\n{escape_block_text(text_for_model(artifact))}\n</left_out>"]
+        )
+    return _wrap_in_block(artifact, kind, [f"<content>\n{escape_block_text(text_for_model(artifact))}\n</content>"])
 
 
 def text_for_model(artifact: Artifact) -> str:
@@ -86,17 +88,17 @@ def text_for_model(artifact: Artifact) -> str:
 
 def render_preview(artifact: Artifact, outline: str, *, kind: ArtifactKind | None = None) -> str:
     """Render the outline of the artifact with a note that says how to get the full text."""
-    hint = f"[This is a preview. Attach {_name_to_reattach(artifact)} again for the whole text.]"
-    return _wrap(artifact, kind, [f"<preview>\n{escape_block_text(outline)}\n{hint}\n</preview>"])
+    hint = f"[This is a preview. Attach {_get_name_to_reattach(artifact)} again for the whole text.]"
+    return _wrap_in_block(artifact, kind, [f"<preview>\n{escape_block_text(outline)}\n{hint}\n</preview>"])
 
 
 def render_summary(artifact: Artifact, summary: str, *, kind: ArtifactKind | None = None) -> str:
     """Render a model-written summary of the artifact with a note that says how to get the full text."""
-    name = _name_to_reattach(artifact)
+    name = _get_name_to_reattach(artifact)
     hint = f"[A summary of {len(artifact.text):,} characters. Attach {name} with less beside it for the whole text.]"
     if KINDS[artifact.kind].block_format is BlockFormat.TOOL:
-        return _wrap_call(artifact, f"<summary>\n{escape_block_text(summary)}\n</summary>")
-    return _wrap(artifact, kind, [f"<summary>\n{escape_block_text(summary)}\n{hint}\n</summary>"])
+        return _wrap_tool_call_in_block(artifact, f"<summary>\n{escape_block_text(summary)}\n</summary>")
+    return _wrap_in_block(artifact, kind, [f"<summary>\n{escape_block_text(summary)}\n{hint}\n</summary>"])
 
 
 def render_handle(artifact: Artifact) -> str:
@@ -104,7 +106,7 @@ def render_handle(artifact: Artifact) -> str:
     name, title = escape_line(artifact.id), escape_line(artifact.title)
     return (
         f"<handle>{name}: {title}, {len(artifact.text):,} characters, is left out. "
-        f"Attach {_name_to_reattach(artifact)} again for its text.</handle>\n"
+        f"Attach {_get_name_to_reattach(artifact)} again for its text.</handle>\n"
     )
 
 
@@ -118,7 +120,7 @@ def render_list_line(artifact: Artifact, *, suffix: str = "") -> str:
     return f"- {name}{called}{suffix}\n"
 
 
-def _name_to_reattach(artifact: Artifact) -> str:
+def _get_name_to_reattach(artifact: Artifact) -> str:
     """Return the name to attach to get the text again; for a part of a file this is the file."""
     whole = artifact.source.path if KINDS[artifact.kind].is_file_part else None
     return escape_line(whole or artifact.id)
@@ -145,9 +147,11 @@ def render_update(artifact: Artifact, *, diff: str | None) -> str:
     """Render the new text of the artifact, or its ``diff``, marked as replacing the copy above."""
     if diff is None:
         body = f"<content>\n{escape_block_text(text_for_model(artifact))}\n</content>"
-        return _wrap(artifact, None, ["<update>This text replaces the copy above.</update>", body])
+        return _wrap_in_block(artifact, None, ["<update>This text replaces the copy above.</update>", body])
     body = f"<diff>\n{escape_block_text(diff)}\n</diff>"
-    return _wrap(artifact, None, ["<update>The copy above, changed by this diff, is the text now.</update>", body])
+    return _wrap_in_block(
+        artifact, None, ["<update>The copy above, changed by this diff, is the text now.</update>", body]
+    )
 
 
 def render_tool_result(artifact: Artifact) -> str:
@@ -155,13 +159,15 @@ def render_tool_result(artifact: Artifact) -> str:
 
     The block has no head lines, so it takes little more than plain text would.
     """
-    return _wrap_call(artifact, escape_block_text(artifact.text))
+    return _wrap_tool_call_in_block(artifact, escape_block_text(artifact.text))
 
 
 def render_tool_stub(artifact: Artifact) -> str:
     """Render a tool call without its output; the model can repeat the call to get the output."""
     size, name = f"{len(artifact.text):,} characters", escape_line(artifact.id)
-    return _wrap_call(artifact, f"<left_out>{size} of output. Make the call again, or recall {name}.</left_out>")
+    return _wrap_tool_call_in_block(
+        artifact, f"<left_out>{size} of output. Make the call again, or recall {name}.</left_out>"
+    )
 
 
 def render_call_line(artifact: Artifact) -> str:
@@ -178,17 +184,17 @@ def render_call(artifact: Artifact) -> str:
     return f"{escape_line(artifact.source.tool or '')}({escape_line(arguments if arguments != _NO_ARGUMENTS else '')})"
 
 
-def _wrap_call(artifact: Artifact, body: str) -> str:
+def _wrap_tool_call_in_block(artifact: Artifact, body: str) -> str:
     return f"<tool_result>{render_call(artifact)}\n{body}\n</tool_result>\n"
 
 
-def _wrap(artifact: Artifact, kind: ArtifactKind | None, body: list[str]) -> str:
+def _wrap_in_block(artifact: Artifact, kind: ArtifactKind | None, body: list[str]) -> str:
     spec = KINDS[kind or artifact.kind]
-    lines = [f"<{spec.tag}>", *_head_lines(artifact, spec.block_format), *body, f"</{spec.tag}>", ""]
+    lines = [f"<{spec.tag}>", *_list_block_head_lines(artifact, spec.block_format), *body, f"</{spec.tag}>", ""]
     return "\n".join(lines)
 
 
-def _head_lines(artifact: Artifact, block_format: BlockFormat) -> list[str]:
+def _list_block_head_lines(artifact: Artifact, block_format: BlockFormat) -> list[str]:
     source = artifact.source
     head = (
         []

@@ -156,7 +156,7 @@ _CONTENT_ID = re.compile(r"tool:.*:[0-9a-f]{12}|(?:unparsed|sha256):[0-9a-f]{64}
 _MAX_POSITION_CHARS = 200
 
 
-def path_id(source: ArtifactSource, _text: str) -> ArtifactId:
+def make_path_id(source: ArtifactSource, _text: str) -> ArtifactId:
     """Return the vault path without ``./`` and doubled slashes.
 
     Raises ``ArtifactError`` if the path is empty or looks like an id that is derived from content.
@@ -175,7 +175,7 @@ def path_id(source: ArtifactSource, _text: str) -> ArtifactId:
     return ArtifactId(root + "/".join(parts))
 
 
-def folder_id(source: ArtifactSource, _text: str) -> ArtifactId:
+def make_folder_id(source: ArtifactSource, _text: str) -> ArtifactId:
     """Return the folder's path without ``./``, doubled and trailing slashes; the whole vault is ``.``."""
     path = source.path or ""
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -183,15 +183,15 @@ def folder_id(source: ArtifactSource, _text: str) -> ArtifactId:
     return ArtifactId(root + "/".join(parts) or ".")
 
 
-def codebase_id(source: ArtifactSource, text: str) -> ArtifactId:
+def make_codebase_id(source: ArtifactSource, text: str) -> ArtifactId:
     """Return the id of the folder that files are chosen from.
 
     A later selection from the same folder has the same id and replaces the earlier one.
     """
-    return ArtifactId(f"codebase:{folder_id(source, text)}")
+    return ArtifactId(f"codebase:{make_folder_id(source, text)}")
 
 
-def instruction_id(source: ArtifactSource, _text: str) -> ArtifactId:
+def make_instruction_id(source: ArtifactSource, _text: str) -> ArtifactId:
     """Return the id of an instruction, made from its name.
 
     A newer text with the same name replaces the earlier one.
@@ -201,7 +201,7 @@ def instruction_id(source: ArtifactSource, _text: str) -> ArtifactId:
     return ArtifactId(f"instruction:{source.path}")
 
 
-def url_id(source: ArtifactSource, _text: str) -> ArtifactId:
+def make_url_id(source: ArtifactSource, _text: str) -> ArtifactId:
     """Return the URL as given, without its fragment unless the fragment selects content."""
     if not source.url:
         raise ArtifactError("An attachment has no url.", hint="Give it a `url`.")
@@ -209,14 +209,14 @@ def url_id(source: ArtifactSource, _text: str) -> ArtifactId:
     return ArtifactId(page + mark + fragment if fragment.startswith(_SELECTING_FRAGMENTS) else page)
 
 
-def dataview_id(source: ArtifactSource, text: str) -> ArtifactId:
+def make_dataview_id(source: ArtifactSource, text: str) -> ArtifactId:
     """Return the path of the note that contains the query, and a short hash of the query."""
     if not source.query:
         raise ArtifactError("A dataview attachment has no query.", hint="Give it a `query`.")
-    return ArtifactId(f"{path_id(source, text)}#dataview:{short_hash(source.query)}")
+    return ArtifactId(f"{make_path_id(source, text)}#dataview:{short_hash(source.query)}")
 
 
-def selection_id(source: ArtifactSource, text: str) -> ArtifactId:
+def make_selection_id(source: ArtifactSource, text: str) -> ArtifactId:
     """Return the position of a selection and a short hash of its text, so that no two selections share an id."""
     if source.path is None and source.url is None:
         raise ArtifactError("A selection has neither path nor url.", hint="Give it a `path` or a `url`.")
@@ -225,12 +225,12 @@ def selection_id(source: ArtifactSource, text: str) -> ArtifactId:
             f"A selection starts at line {source.lines[0]} and ends at line {source.lines[1]}.",
             hint="Give `lines` as first and last, counted from 1.",
         )
-    location = path_id(source, text) if source.path is not None else source.url
+    location = make_path_id(source, text) if source.path is not None else source.url
     span = f"L{source.lines[0]}-L{source.lines[1]}" if source.lines else "selection"
     return ArtifactId(f"{location}#{span}:{short_hash(text)}")
 
 
-def passage_id(source: ArtifactSource, text: str) -> ArtifactId:
+def make_passage_id(source: ArtifactSource, text: str) -> ArtifactId:
     """Return the file and the position of the passage in it.
 
     Changes elsewhere in the file do not change the id.
@@ -238,10 +238,10 @@ def passage_id(source: ArtifactSource, text: str) -> ArtifactId:
     location = source.place or "~0"
     if len(location) > _MAX_POSITION_CHARS:
         location = f"{location[:_MAX_POSITION_CHARS]}…{short_hash(location)}"
-    return ArtifactId(f"{path_id(source, text)}#passage:{location}")
+    return ArtifactId(f"{make_path_id(source, text)}#passage:{location}")
 
 
-def tool_id(source: ArtifactSource, text: str) -> ArtifactId:
+def make_tool_result_id(source: ArtifactSource, text: str) -> ArtifactId:
     """Return the tool's name and a short hash of its arguments and output."""
     if not source.tool:
         raise ArtifactError("A tool result has no name.", hint="Give it the `name` of the tool.")
@@ -249,19 +249,19 @@ def tool_id(source: ArtifactSource, text: str) -> ArtifactId:
     return ArtifactId(f"tool:{source.tool}:{digest}")
 
 
-def unparsed_id(_source: ArtifactSource, text: str) -> ArtifactId:
+def make_unparsed_block_id(_source: ArtifactSource, text: str) -> ArtifactId:
     """Return an id made from the content, so that the same unknown block is always the same artifact."""
     return ArtifactId("unparsed:" + hash_text(text).removeprefix("sha256:"))
 
 
-def tag_id(source: ArtifactSource, _text: str) -> ArtifactId:
+def make_tag_id(source: ArtifactSource, _text: str) -> ArtifactId:
     """Return the tag with one leading ``#``."""
     if not source.query:
         raise ArtifactError("A tag attachment has no tag.", hint="Give it a `tag`, such as `#project`.")
     return ArtifactId("#" + source.query.lstrip("#"))
 
 
-def image_id(_source: ArtifactSource, content_hash: str) -> ArtifactId:
+def make_image_id(_source: ArtifactSource, content_hash: str) -> ArtifactId:
     """Return the hash of the image's bytes, which is passed instead of a text."""
     return ArtifactId(content_hash)
 
@@ -309,7 +309,7 @@ class LazyArtifact(Artifact, frozen=True, kw_only=True, gc=False):
             getattr(self, name) != getattr(other, name) for name in _FIELDS_EXCEPT_TEXT
         ):
             return False
-        return self is other or _text_hash(self) == _text_hash(other)
+        return self is other or _hash_artifact_text(self) == _hash_artifact_text(other)
 
     def __ne__(self, other: object) -> bool:
         # msgspec structs define ``!=`` themselves, so Python does not derive it from ``__eq__`` above.
@@ -319,7 +319,7 @@ class LazyArtifact(Artifact, frozen=True, kw_only=True, gc=False):
         return hash(Artifact(**{name: getattr(self, name) for name in Artifact.__struct_fields__}))
 
 
-def _text_hash(artifact: Artifact) -> str:
+def _hash_artifact_text(artifact: Artifact) -> str:
     text = _get_text_field(artifact)
     return artifact.hash if text is NOT_LOADED else hash_text(text)
 

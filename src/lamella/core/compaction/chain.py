@@ -144,7 +144,7 @@ def _run_steps(
     requests: tuple[SummaryRequest, ...] = ()
     left = progress.remaining_steps
     while left and not requests and draft.prompt.total > goal:
-        skipped += _skip_missing(missing, left[0]) if missing else ()
+        skipped += _skip_stages_of_other_branches(missing, left[0]) if missing else ()
         draft = replace(draft, goal_tokens=soft_goal if left[0] in _SOFT_STEPS else goal)
         draft, requests = _run_step(draft, left[0], summaries, steps=steps, skipped=skipped)
         # A step that waits for a summary stays in the list and runs again when the plan continues.
@@ -198,7 +198,7 @@ def _remove_every_turn(draft: PromptDraft, steps: list[CompactionStep]) -> Promp
     return smaller
 
 
-def _skip_missing(missing: Sequence[MissingStage], name: CompactionStepName) -> Iterator[SkippedStep]:
+def _skip_stages_of_other_branches(missing: Sequence[MissingStage], name: CompactionStepName) -> Iterator[SkippedStep]:
     """Yield a skipped step for each stage that the step would remove if it were on this branch."""
     for stage, why in missing:
         if name is (CompactionStepName.RECENT_STAGES if stage.recent else CompactionStepName.OLDEST_STAGES):
@@ -232,14 +232,14 @@ def _run_step(
         smaller = apply_step_to_draft(draft, proposed)
         weighs = smaller.prompt.total
         if weighs >= tokens:
-            skipped += _skip_useless_summary(proposed)
+            skipped += _explain_useless_summary(proposed)
             break
         _append_step(steps, replace(proposed, tokens_before=tokens, tokens_after=weighs))
         draft, tokens = smaller, weighs
     return draft, ()
 
 
-def _skip_useless_summary(step: CompactionStep) -> Iterator[SkippedStep]:
+def _explain_useless_summary(step: CompactionStep) -> Iterator[SkippedStep]:
     """Yield a reason for a step that would free nothing; only a summary, which cost a call, needs one."""
     if step.name is CompactionStepName.SUMMARY:
         yield SkippedStep(name=step.name, why="with its exact words it is not smaller than what it replaces")

@@ -136,7 +136,7 @@ def _may_clear(prompt: Prompt) -> bool:
     )
 
 
-def may_clear_later(prompt: Prompt, *, allows_system_change: bool) -> bool:
+def may_clear_later(prompt: Prompt, *, changes_prefix_anyway: bool) -> bool:
     """Return whether tool results of this request, or of the turn that it begins, may become worth clearing.
 
     That is so for an agent, and once the results of earlier turns have some size. Short conversations with a few calls
@@ -154,7 +154,7 @@ def may_clear_later(prompt: Prompt, *, allows_system_change: bool) -> bool:
         for message in turn.rounds
         if message.message.call_id is not None
     )
-    return sum(sizes) >= (MIN_CLEARED_TOKENS if allows_system_change else RESULTS_WORTH_RECALL)
+    return sum(sizes) >= (MIN_CLEARED_TOKENS if changes_prefix_anyway else RESULTS_WORTH_RECALL)
 
 
 def has_signed_reasoning(provider_reply: ProviderReply | None) -> bool:

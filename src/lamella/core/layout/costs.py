@@ -164,7 +164,7 @@ def _moved_artifact_order(inputs: LayoutInputs, chosen: LayoutOption) -> tuple[s
     return tuple(listed) if len(listed) > 1 else ()
 
 
-def allows_system_change(prompt: Prompt, profile: CacheProfile) -> bool:
+def changes_prefix_anyway(prompt: Prompt, profile: CacheProfile) -> bool:
     """Return whether the system prompt may change with a planned request although that changes every byte.
 
     It may if the cache serves none of the messages anyway, if the token limit forces a cut, or if the cut still pays

@@ -20,10 +20,10 @@ from msgspec import Struct
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget import (
     Tokenizer,
+    can_be_counted_separately,
     count_messages_tokens,
     count_pieces_tokens,
     count_tools_tokens,
-    tokenizes_separately,
 )
 from lamella.core.log.call import CacheUsage
 from lamella.core.messages import Message, Role, count_common_prefix
@@ -410,7 +410,7 @@ def _common_tokens_in_message(old: Message, new: Message, tokenizer: Tokenizer) 
 
 
 def _ends_at_token_boundary(pieces: Sequence[str], at: int) -> bool:
-    return at >= len(pieces) or tokenizes_separately(pieces[at - 1], pieces[at])
+    return at >= len(pieces) or can_be_counted_separately(pieces[at - 1], pieces[at])
 
 
 def _common_tokens_in_text(old: str, new: str, tokenizer: Tokenizer) -> int:
@@ -444,7 +444,7 @@ def _count_common_characters(old: str, new: str) -> int:
 def _last_clean_break(text: str, before: int) -> int:
     """Return the last index up to ``before`` at which a cut does not change how either side is tokenized."""
     at = text.rfind("\n", 0, max(0, before - 1))
-    while at > 0 and not tokenizes_separately(text[at], text[at + 1 : at + 2]):
+    while at > 0 and not can_be_counted_separately(text[at], text[at + 1 : at + 2]):
         at = text.rfind("\n", 0, at)
     return at + 1 if at > 0 else 0
 

@@ -9,10 +9,10 @@ from lamella.core.artifacts.kinds import UNPARSED_KINDS
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.budget import (
     TokenBudget,
-    budget_warnings,
     count_images_tokens,
     count_pieces_tokens,
     count_tools_tokens,
+    list_budget_warnings,
 )
 from lamella.core.log.call import RequestHash
 from lamella.core.log.turn import ArtifactForm, BreakpointMode, LayoutMode, ReasoningEffort, RequestFingerprint
@@ -135,7 +135,7 @@ def make_envelope(prompt: Prompt, budget: TokenBudget) -> Envelope:
         prefix_hash=prefix_hash,
         hash=whole,
         tokens=tokens,
-        warnings=(*prompt.warnings, *budget_warnings(tokens.total, budget)),
+        warnings=(*prompt.warnings, *list_budget_warnings(tokens.total, budget)),
         known_hashes=(*[(layer.pieces, layer.hash) for layer in layers], (messages, prefix_hash), (layers, whole)),
     )
 

@@ -13,8 +13,8 @@ from msgspec import Struct
 from lamella.core.artifacts.model import ArtifactKind, ImageData
 from lamella.core.budget import (
     Tokenizer,
+    can_be_counted_separately,
     count_images_tokens,
-    tokenizes_separately,
     tool_definition_json,
 )
 from lamella.core.log.turn import ArtifactForm
@@ -348,7 +348,7 @@ def _split_tokens(message: Message, tokenizer: Tokenizer) -> Iterator[int]:
     """
     groups: list[list[str]] = [[]]
     for piece in message.pieces:
-        if groups[-1] and tokenizes_separately(groups[-1][-1], piece):
+        if groups[-1] and can_be_counted_separately(groups[-1][-1], piece):
             groups.append([])
         groups[-1].append(piece)
     counts: list[int] = []

@@ -345,12 +345,12 @@ def test_blocks_are_returned_once_and_cleared_by_erasure() -> None:
     conversation.reply("A note.")
     continue_conversation(conversation, 6)
     kept = ConversationLog(make_backend(store), "chat")
-    assert kept.pop_blocks()
-    assert kept.pop_blocks() == {}
+    assert kept.release_checkpoint_blocks()
+    assert kept.release_checkpoint_blocks() == {}
     again = ConversationLog(make_backend(store), "chat")
     ConversationRepository(store, Ticking()).erase_artifact("chat", "a.md")
     again.reload()
-    assert again.pop_blocks() == {}
+    assert again.release_checkpoint_blocks() == {}
 
 
 def test_damaged_separate_columns_do_not_prevent_new_checkpoint() -> None:

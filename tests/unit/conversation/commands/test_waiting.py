@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lamella.conversation.commands import (
     NO_PENDING_COMMANDS,
     build_pending_commands,
-    is_empty_command,
+    changes_nothing,
     merge_pending_into_request,
     merge_requests,
     overridden_command_warnings,
@@ -98,8 +98,8 @@ def test_pending_commands_have_token_counts() -> None:
     told = build_pending_commands(ATTACH, len, warnings=["x"])
     assert told.tokens["a.md"] > len("text")
     assert (bool(told), told.warnings, bool(build_pending_commands(NO_PENDING_COMMANDS, len))) == (True, ("x",), False)
-    assert is_empty_command(NO_PENDING_COMMANDS)
-    assert not is_empty_command(DROP)
+    assert changes_nothing(NO_PENDING_COMMANDS)
+    assert not changes_nothing(DROP)
 
 
 def one_of(names: Iterable[str]) -> st.SearchStrategy[TurnRequest]:

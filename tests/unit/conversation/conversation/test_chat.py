@@ -9,7 +9,7 @@ from tests.unit.conversation.backends import Ticking
 from lamella import Note
 from lamella.conversation.backend import Backend
 from lamella.conversation.conversation import Conversation
-from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.import_export import ConversationRepository, copy_branch_into_new_conversation
 from lamella.conversation.transcript import load_script, replay_conversation_script
 from lamella.core.values import replace
 from lamella.errors import ConflictError
@@ -95,8 +95,8 @@ def test_fork_of_last_message_includes_pending_commands(open_chat: Open, backend
     conversation.reply("Yes.")
     conversation.attach(Note(path="b.md"))
     conversation.pin("turn:1")
-    fork_into(backend, conversation.id, conversation.head, name="later")
-    fork_into(backend, conversation.id, first, name="earlier")
+    copy_branch_into_new_conversation(backend, conversation.id, conversation.head, name="later")
+    copy_branch_into_new_conversation(backend, conversation.id, first, name="earlier")
     assert sent(Conversation.open(backend, "later", {})) == sent(conversation)
     assert not Conversation.open(backend, "earlier", {}).pending_commands
     assert list(ConversationRepository(backend.store, Ticking()).verify()) == []

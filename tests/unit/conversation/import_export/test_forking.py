@@ -8,7 +8,7 @@ from tests.unit.conversation.backends import Ticking
 
 from lamella import Conversation, Note, ToolOutput
 from lamella.conversation.backend import Backend
-from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.import_export import ConversationRepository, copy_branch_into_new_conversation
 from lamella.conversation.turn import ModelAnswer, TurnRequest
 from lamella.core.log.events.message import ERASED_OUTPUT
 from lamella.core.log.turn_records import round_result_ids
@@ -53,7 +53,7 @@ def said(chat: Conversation) -> list[str]:
 
 
 def fork(chat: Conversation, message: str, name: str = "other") -> Conversation:
-    fork_into(chat._backend, chat.id, message, name=name)
+    copy_branch_into_new_conversation(chat._backend, chat.id, message, name=name)
     assert list(ConversationRepository(chat._backend.store, Ticking()).verify()) == []
     return Conversation.open(chat._backend, name, {})
 
@@ -230,4 +230,4 @@ def test_erased_result_is_known_in_fork_by_id(chat: Conversation) -> None:
 )
 def test_wrong_message_and_taken_name_are_refused(chat: Conversation, message: str, name: str, told: str) -> None:
     with pytest.raises(InvalidOperationError, match=told):
-        fork_into(chat._backend, "demo", message or chat.head, name=name)
+        copy_branch_into_new_conversation(chat._backend, "demo", message or chat.head, name=name)

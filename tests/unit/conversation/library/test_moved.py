@@ -8,7 +8,7 @@ from tests.conftest import Watched
 from tests.unit.rendered import attached, library, sent
 
 from lamella import Note
-from lamella.conversation.library import MovedFiles
+from lamella.conversation.library import MovedFileFinder
 from lamella.core.artifacts.kinds import make_artifact
 from lamella.core.artifacts.model import ArtifactKind, ArtifactSource
 from lamella.errors import SourceNotFoundError
@@ -119,7 +119,7 @@ def test_copy_beside_existing_note_is_other_note(converse: type[Watched], vault:
 
 def test_artifact_not_from_file_is_not_searched() -> None:
     given = make_artifact(ArtifactKind.NOTE, text=TIDE, source=ArtifactSource(path="old/a.md"))
-    moved = MovedFiles([given], None)
+    moved = MovedFileFinder([given], None)
     assert moved.find_moved("old/a.md") is None
     assert moved.rename_if_moved(given) is given
 

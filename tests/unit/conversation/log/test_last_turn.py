@@ -3,7 +3,7 @@
 from tests.unit.conversation.backends import make_chat
 
 from lamella.conversation.conversation import Conversation
-from lamella.conversation.log import last_sent_turn
+from lamella.conversation.log import get_last_sent_turn
 from lamella.core.messages import ModelReply, StopReason
 from lamella.stores.memory import InMemoryStore
 
@@ -24,4 +24,4 @@ def test_unanswered_questions_do_not_hide_last_answer() -> None:
 def find_answer(store: InMemoryStore) -> str | None:
     conversation = make_chat(store)
     conversation_log: Conversation = conversation
-    return last_sent_turn(conversation_log._log.branch_records(), conversation_log._log).response_id
+    return get_last_sent_turn(conversation_log._log.branch_records(), conversation_log._log).response_id

@@ -4,7 +4,7 @@ import pytest
 
 from lamella.conversation.backend import Backend
 from lamella.conversation.conversation import Conversation
-from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.import_export import ConversationRepository, copy_branch_into_new_conversation
 from lamella.conversation.log import find_explicit_title, find_title, get_title
 from lamella.conversation.turn import TurnRequest
 from lamella.wiring import open_backend
@@ -44,7 +44,7 @@ def test_title_given_before_first_question_is_kept(backend: Backend) -> None:
 def test_forked_and_imported_conversation_keeps_title(backend: Backend) -> None:
     chat = Conversation.open(backend, "tides")
     chat.ask(TurnRequest(text=LONG))
-    fork_into(backend, chat.id, chat.head, name="other")
+    copy_branch_into_new_conversation(backend, chat.id, chat.head, name="other")
     assert listed(backend) == {"tides": CUT, "other": CUT}
     taken = ConversationRepository(backend.store, backend.clock).export_conversation(chat.id)
     elsewhere = open_backend("memory:")

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.conversation.backends import Failing, make_backend
 
 from lamella.conversation.conversation import Conversation
-from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.import_export import ConversationRepository, copy_branch_into_new_conversation
 from lamella.conversation.runner_context import RunRequest, execute_run, run_auxiliary_call
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.turn_runner import SendContext
@@ -243,7 +243,7 @@ def test_fork_and_verify_include_auxiliary_calls(done: Callable[[Conversation], 
     asyncio.run(
         run_auxiliary_call(make_job(chat, ScriptedProvider("None.")), PLAN, max_answer_tokens=20, purpose="after")
     )
-    fork_into(chat._backend, chat.id, done(chat), name="other")
+    copy_branch_into_new_conversation(chat._backend, chat.id, done(chat), name="other")
     other = Conversation.open(chat._backend, "other")
     told = [[call.purpose for call in turn] for turn in other.ledger()]
     assert told == [["planner", "of first"], ["of second", "after"]][: len(told)]

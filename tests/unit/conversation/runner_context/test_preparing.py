@@ -9,7 +9,7 @@ from tests.runner_provider import Speaker
 
 import lamella
 from lamella import Conversation, Engine, Note, Tool
-from lamella.conversation.runner_context import is_retrieval_done, record_question, record_retrieved
+from lamella.conversation.runner_context import record_question, record_retrieved, was_retrieval_done
 from lamella.providers import ModelRequest, TextDelta, Usage
 from lamella.testing import ScriptedReply
 
@@ -132,4 +132,4 @@ def test_plan_that_used_up_limit_retrieves_nothing(tmp_path: Path) -> None:
 
 
 def test_runner_preparation_functions_are_callable() -> None:
-    assert all(map(callable, (record_question, record_retrieved, is_retrieval_done)))
+    assert all(map(callable, (record_question, record_retrieved, was_retrieval_done)))

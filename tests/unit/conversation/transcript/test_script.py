@@ -8,7 +8,7 @@ from tests.unit.conversation.backends import Ticking, make_chat
 from tests.unit.pictures import png
 
 from lamella import Conversation, Image, Note, Selection, Tool, ToolOutput, ToolResult
-from lamella.conversation.import_export import ConversationRepository, fork_into
+from lamella.conversation.import_export import ConversationRepository, copy_branch_into_new_conversation
 from lamella.conversation.transcript import load_script, replay_conversation_script, script_to_transcript
 from lamella.conversation.turn import ModelAnswer
 from lamella.core.log.turn_records import round_result_ids
@@ -125,7 +125,7 @@ def test_erased_and_renamed_results_keep_ids_in_transcript(layout: str) -> None:
     conversation.reply("yes")
     first = conversation.turns()[0]
     (name, _) = round_result_ids(first.message.id, 0, first.completed_rounds[0])
-    fork_into(conversation._backend, "demo", conversation.head, name="other")
+    copy_branch_into_new_conversation(conversation._backend, "demo", conversation.head, name="other")
     ConversationRepository(conversation._backend.store, Ticking()).erase_artifact("demo", name)
     conversation.reload()
     for one in (conversation, Conversation.open(conversation._backend, "other", {})):

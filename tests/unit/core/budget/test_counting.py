@@ -8,10 +8,10 @@ from tests.unit.hypothesis_profile import steady
 from lamella.core.artifacts.kinds import make_image_data, make_tool_definition
 from lamella.core.budget import (
     Tokenizer,
+    can_be_counted_separately,
     count_images_tokens,
     count_pieces_tokens,
     count_tools_tokens,
-    tokenizes_separately,
     tool_definition_json,
 )
 from lamella.tokenizers.counter import OfflineTokenCounter
@@ -41,14 +41,14 @@ def test_separable_pieces_are_counted_separately_once() -> None:
 
 @pytest.mark.parametrize("right", ["a", "<", "1", "🙂", "#", "[", "-"])
 def test_line_break_separates_tokens(right: str) -> None:
-    assert tokenizes_separately("x\n", right)
+    assert can_be_counted_separately("x\n", right)
 
 
 @pytest.mark.parametrize(
     ("left", "right"), [("x", "a"), ("x\n", " a"), ("x\n", "\n"), ("x\n", "/"), ("x\n", "\xa0"), ("", "a"), ("x\n", "")]
 )
 def test_other_texts_do_not_separate_tokens(left: str, right: str) -> None:
-    assert not tokenizes_separately(left, right)
+    assert not can_be_counted_separately(left, right)
 
 
 def test_tool_definition_is_counted_as_json() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.budget import TokenBudget, budget_warnings, exceeds_share, should_compact, validate_share
+from lamella.core.budget import TokenBudget, exceeds_share, list_budget_warnings, should_compact, validate_share
 from lamella.errors import SettingError
 
 
@@ -85,8 +85,8 @@ def test_invalid_share_is_refused_with_hint(share: object) -> None:
 
 def test_warning_starts_above_share_with_numbers() -> None:
     budget = TokenBudget(window=1_100, reserve=100)
-    assert budget_warnings(600, budget) == ()
-    assert budget_warnings(601, budget) == ("The request uses 601 of 1,000 tokens, 60% of what fits.",)
+    assert list_budget_warnings(600, budget) == ()
+    assert list_budget_warnings(601, budget) == ("The request uses 601 of 1,000 tokens, 60% of what fits.",)
 
 
 def test_threshold_is_exceeded_only_above_it() -> None:

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note
 
 from lamella.core.artifacts.kinds import make_tool_result
-from lamella.core.layout.costs import allows_system_change, estimate_cached_prefix, list_layout_options, plan_by_cost
+from lamella.core.layout.costs import changes_prefix_anyway, estimate_cached_prefix, list_layout_options, plan_by_cost
 from lamella.core.layout.layouts import AttachmentCarrier, LayoutInputs, count_message_tokens, estimate_reuse
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.turn import (
@@ -192,7 +192,7 @@ def test_breakpoint_finds_entry_within_lookback() -> None:
 def moving(story: Priced, turn: Turn, *, pause: float = 60, room: float = 1e9) -> bool:
     """Whether what is before the talk may change with a turn, as it is planned."""
     planned = replace(turn, layout_plan=story.plan_turn(turn, pause=pause, room=room))
-    return allows_system_change(story.prompt(planned), story.profile)
+    return changes_prefix_anyway(story.prompt(planned), story.profile)
 
 
 def test_l1_may_change_after_expiry_or_forced_fold_only() -> None:
@@ -379,7 +379,7 @@ def test_l1_may_change_with_equal_cut_if_nothing_before_is_cached() -> None:
     assert again > 0
     for other, moves in ((again, True), (again - 1, False)):
         turn = Turn(text="now", layout_plan=replace(cut, other=float(other)))
-        assert allows_system_change(story.prompt(turn), story.profile) is moves
+        assert changes_prefix_anyway(story.prompt(turn), story.profile) is moves
 
 
 def test_postponed_cut_is_priced_one_turn_later() -> None:
@@ -420,7 +420,7 @@ def test_unpriced_cut_moves_nothing_before_history() -> None:
     story = carrying()
     for cost, other in ((None, 5.0), (5.0, None)):
         layout_plan = LayoutPlan(keep_messages=3, cached_message=2, cost=cost, other=other)
-        assert not allows_system_change(story.prompt(Turn(text="now", layout_plan=layout_plan)), story.profile)
+        assert not changes_prefix_anyway(story.prompt(Turn(text="now", layout_plan=layout_plan)), story.profile)
 
 
 def test_empty_l1_gets_no_breakpoint() -> None:

@@ -6,16 +6,16 @@ from lamella.core.artifacts.kinds import make_artifact, make_image_artifact, mak
 from lamella.core.artifacts.model import (
     ArtifactKind,
     ArtifactSource,
-    codebase_id,
-    dataview_id,
-    image_id,
-    passage_id,
-    path_id,
-    selection_id,
-    tag_id,
-    tool_id,
-    unparsed_id,
-    url_id,
+    make_codebase_id,
+    make_dataview_id,
+    make_image_id,
+    make_passage_id,
+    make_path_id,
+    make_selection_id,
+    make_tag_id,
+    make_tool_result_id,
+    make_unparsed_block_id,
+    make_url_id,
 )
 from lamella.core.text.content import short_hash
 from lamella.errors import ArtifactError
@@ -147,8 +147,8 @@ def test_missing_id_part_is_refused_with_hint(kind: ArtifactKind, missing: str) 
 
 
 def test_absolute_path_stays_absolute() -> None:
-    assert path_id(ArtifactSource(path="/etc//hosts"), "") == "/etc/hosts"
-    assert path_id(ArtifactSource(path="./a/./b.md"), "") == "a/b.md"
+    assert make_path_id(ArtifactSource(path="/etc//hosts"), "") == "/etc/hosts"
+    assert make_path_id(ArtifactSource(path="./a/./b.md"), "") == "a/b.md"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_absolute_path_stays_absolute() -> None:
 )
 def test_path_resembling_content_id_is_refused(path: str) -> None:
     with pytest.raises(ArtifactError, match="named by its content") as caught:
-        path_id(ArtifactSource(path=path), "")
+        make_path_id(ArtifactSource(path=path), "")
     assert "Rename the file" in caught.value.hint
 
 
@@ -164,45 +164,49 @@ def test_path_resembling_content_id_is_refused(path: str) -> None:
     "path", ["tool:search:0123456789ag", f"unparsed:{'0' * 63}", f"md5:{'0' * 64}", "notes/tool:search:0123456789ab"]
 )
 def test_path_with_similar_prefix_is_accepted(path: str) -> None:
-    assert path_id(ArtifactSource(path=path), "") == path
+    assert make_path_id(ArtifactSource(path=path), "") == path
 
 
 def test_long_path_is_truncated_in_error() -> None:
     with pytest.raises(ArtifactError) as caught:
-        path_id(ArtifactSource(path=f"sha256:{'f' * 64}"), "")
+        make_path_id(ArtifactSource(path=f"sha256:{'f' * 64}"), "")
     assert f"'sha256:{'f' * 33}'" in caught.value.message
 
 
 def test_id_rules_give_exact_forms() -> None:
-    assert url_id(ArtifactSource(url="https://e.org/a#b#/c"), "") == "https://e.org/a"
-    assert dataview_id(ArtifactSource(path="a.md", query="LIST"), "x") == f"a.md#dataview:{short_hash('LIST')}"
-    assert selection_id(ArtifactSource(path="./a.md", lines=(3, 3)), "x") == f"a.md#L3-L3:{short_hash('x')}"
-    assert selection_id(ArtifactSource(path="a.md", url="https://e.org"), "x") == f"a.md#selection:{short_hash('x')}"
-    assert selection_id(ArtifactSource(url="https://e.org"), "x") == f"https://e.org#selection:{short_hash('x')}"
+    assert make_url_id(ArtifactSource(url="https://e.org/a#b#/c"), "") == "https://e.org/a"
+    assert make_dataview_id(ArtifactSource(path="a.md", query="LIST"), "x") == f"a.md#dataview:{short_hash('LIST')}"
+    assert make_selection_id(ArtifactSource(path="./a.md", lines=(3, 3)), "x") == f"a.md#L3-L3:{short_hash('x')}"
+    assert (
+        make_selection_id(ArtifactSource(path="a.md", url="https://e.org"), "x") == f"a.md#selection:{short_hash('x')}"
+    )
+    assert make_selection_id(ArtifactSource(url="https://e.org"), "x") == f"https://e.org#selection:{short_hash('x')}"
     called = short_hash('{"a":1}\nx')
-    assert tool_id(ArtifactSource(tool="t", arguments='{"a":1}'), "x") == f"tool:t:{called}"
-    assert tool_id(ArtifactSource(tool="t"), "x") == tool_id(ArtifactSource(tool="t", arguments="{}"), "x")
-    assert unparsed_id(ArtifactSource(), "x").startswith("unparsed:2d711642b726b044")
-    assert image_id(ArtifactSource(), "sha256:1") == "sha256:1"
+    assert make_tool_result_id(ArtifactSource(tool="t", arguments='{"a":1}'), "x") == f"tool:t:{called}"
+    assert make_tool_result_id(ArtifactSource(tool="t"), "x") == make_tool_result_id(
+        ArtifactSource(tool="t", arguments="{}"), "x"
+    )
+    assert make_unparsed_block_id(ArtifactSource(), "x").startswith("unparsed:2d711642b726b044")
+    assert make_image_id(ArtifactSource(), "sha256:1") == "sha256:1"
 
 
 @pytest.mark.parametrize("tag", ["project", "#project", "##project"])
 def test_tag_id_has_one_hash_sign(tag: str) -> None:
-    assert tag_id(ArtifactSource(query=tag), "") == "#project"
+    assert make_tag_id(ArtifactSource(query=tag), "") == "#project"
 
 
 def test_tag_without_a_name_is_refused() -> None:
     with pytest.raises(ArtifactError, match="no tag") as caught:
-        tag_id(ArtifactSource(), "")
+        make_tag_id(ArtifactSource(), "")
     assert "#project" in caught.value.hint
 
 
 @pytest.mark.parametrize("lines", [(0, 1), (2, 1), (0, 0), (-1, 5)])
 def test_lines_that_are_not_first_and_last_from_one_are_refused(lines: tuple[int, int]) -> None:
     with pytest.raises(ArtifactError, match=f"line {lines[0]} and ends at line {lines[1]}") as caught:
-        selection_id(ArtifactSource(path="a.md", lines=lines), "x")
+        make_selection_id(ArtifactSource(path="a.md", lines=lines), "x")
     assert "counted from 1" in caught.value.hint
-    assert selection_id(ArtifactSource(path="a.md", lines=(1, 1)), "x").startswith("a.md#L1-L1:")
+    assert make_selection_id(ArtifactSource(path="a.md", lines=(1, 1)), "x").startswith("a.md#L1-L1:")
 
 
 def test_instruction_id_is_its_task() -> None:
@@ -219,7 +223,7 @@ def test_passage_id_is_file_and_place() -> None:
 
 
 def test_passage_without_heading_has_own_id() -> None:
-    assert passage_id(ArtifactSource(path="a.md"), "") == "a.md#passage:~0"
+    assert make_passage_id(ArtifactSource(path="a.md"), "") == "a.md#passage:~0"
 
 
 def test_passage_below_long_heading_has_short_id() -> None:
@@ -229,5 +233,7 @@ def test_passage_below_long_heading_has_short_id() -> None:
 
 
 def test_codebase_id_is_its_folder() -> None:
-    names = [codebase_id(ArtifactSource(path=path, query=query), "") for path, query in (("src/", "a"), ("./src", "b"))]
+    names = [
+        make_codebase_id(ArtifactSource(path=path, query=query), "") for path, query in (("src/", "a"), ("./src", "b"))
+    ]
     assert names == ["codebase:src", "codebase:src"]
