@@ -149,12 +149,12 @@ def test_ledger_bills_model_family_by_provider_rules(
     )
     base = words(9_000)
     once, again = ask(base, after=0), ask(base, words(700, "b"), after=200)
-    first, cache = CacheSimulation().serve(once, profile=profile, tokenizer=MEASURE)
-    then, cache = cache.serve(again, profile=profile, tokenizer=MEASURE)
+    first, cache = CacheSimulation().simulate_request(once, profile=profile, tokenizer=MEASURE)
+    then, cache = cache.simulate_request(again, profile=profile, tokenizer=MEASURE)
     shared = once.total - once.total % step
     assert (first.read, first.write, first.uncached) == ((0, once.total, 0) if fee else (0, 0, once.total))
     rest = again.total - shared
     assert (then.read, then.write, then.uncached) == ((shared, rest, 0) if fee else (shared, 0, rest))
     if lifetime is not None:
-        late, _ = cache.serve(ask(base, after=200 + lifetime + 1), profile=profile, tokenizer=MEASURE)
+        late, _ = cache.simulate_request(ask(base, after=200 + lifetime + 1), profile=profile, tokenizer=MEASURE)
         assert late.read == 0

@@ -82,7 +82,7 @@ def test_question_moved_up_keeps_its_settings(scribe: Scribe) -> None:
         scribe.do(SwitchEvent(head=head))
         scribe.do(DeleteEvent(target=first))
     assert (texts(scribe.log), models(scribe.log)) == (["q", "one"], ["a"])
-    (other,) = [head for head in scribe.log.branch_heads() if texts(scribe.log, head) == ["q", "two"]]
+    (other,) = [head for head in scribe.log.list_branch_heads() if texts(scribe.log, head) == ["q", "two"]]
     assert models(scribe.log, other) == ["b"]
     check(scribe)
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from lamella.archive.transcript import Transcript
 from lamella.cli import main
-from lamella.core.ledger.entry import naive_messages
+from lamella.core.ledger.entry import build_naive_messages
 from lamella.wiring.transcripts import replay_transcript
 
 HERE = Path(__file__).parent
@@ -88,7 +88,7 @@ def run_naive(conversation: str) -> str:
     lines: list[str] = []
     for turn in replay_transcript(transcript, overrides={"layout": "in_place"}, base_folder=HERE):
         lines.append(f"═══ turn {turn.number}")
-        for message in naive_messages(turn.envelope.prompt):
+        for message in build_naive_messages(turn.envelope.prompt):
             calls = [f"{call.name}({call.arguments})" for call in message.calls]
             pictures = [f"[{image.media_type}, {image.width}x{image.height}]" for image in message.images]
             lines += [f"─── {message.role}", message.text, *calls, *pictures]

@@ -13,12 +13,17 @@ from tests.unit.core.compaction.stories import QUARTERS, ROOM, attaching, note
 from lamella.conversation.past_turns import BranchHistory
 from lamella.core.artifacts.kinds import make_tool_result
 from lamella.core.layout.costs import list_layout_options, plan_by_cost
-from lamella.core.layout.layouts import choose_layout, collect_layout_inputs, estimate_question_tokens, estimate_reuse
+from lamella.core.layout.layouts import (
+    choose_layout,
+    collect_layout_inputs,
+    estimate_question_tokens,
+    estimate_reuse_probabilities,
+)
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.ledger.entry import predict_cache_usage
 from lamella.core.log.turn import AttachmentMode, HistoryMode, LayoutMode, LayoutPlan, SystemParts, Turn, TurnSettings
 from lamella.core.messages import Message, ToolCall, ToolOutput, ToolRound
-from lamella.core.prompt.advance import advance, pending_prompt
+from lamella.core.prompt.advance import advance_by_turn, get_pending_prompt
 from lamella.core.prompt.cache_history import record_pause
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.invariants import check_invariants
@@ -154,11 +159,11 @@ def talk(
         bound = replace(turn, turn_settings=terms, reply=None, rounds=())
         layout_plan = plan_by_cost(state, bound, profile, tokenizer=QUARTERS, max_tokens=1e9, at=when)
         bound = replace(bound, layout_plan=layout_plan)
-        opened = advance(state, bound, choose_layout, tokenizer=QUARTERS)
-        check_invariants(make_envelope(pending_prompt(opened), ROOM), before=state.last_prompt)
+        opened = advance_by_turn(state, bound, choose_layout, tokenizer=QUARTERS)
+        check_invariants(make_envelope(get_pending_prompt(opened), ROOM), before=state.last_prompt)
         whole = replace(bound, rounds=turn.rounds, reply=turn.reply)
-        asked.append(Asked(whole, when, pending_prompt(opened), state))
-        state = advance(state, whole, choose_layout, tokenizer=QUARTERS)
+        asked.append(Asked(whole, when, get_pending_prompt(opened), state))
+        state = advance_by_turn(state, whole, choose_layout, tokenizer=QUARTERS)
     return asked
 
 
@@ -178,8 +183,8 @@ def test_planned_cache_read_matches_simulated_cache(
         # A history mode may leave more as it was than a fold could promise.
         assert foreseen == served if terms.history is HistoryMode.FULL else foreseen <= served
         if turn.rounds:
-            state = advance(EMPTY, replace(turn, reply=None), choose_layout, tokenizer=QUARTERS)
-            longer = (*prompt.messages, *[message.message for message in pending_prompt(state).rounds])
+            state = advance_by_turn(EMPTY, replace(turn, reply=None), choose_layout, tokenizer=QUARTERS)
+            longer = (*prompt.messages, *[message.message for message in get_pending_prompt(state).rounds])
             cache.take(longer, turn.layout_plan, at)
 
 
@@ -203,9 +208,11 @@ def test_predicted_turn_cost_matches_simulated_bill(
         )
         assert told + usage.uncached == pytest.approx(billed)
         if turn.rounds:
-            state = advance(EMPTY, replace(turn, reply=None), choose_layout, tokenizer=QUARTERS)
+            state = advance_by_turn(EMPTY, replace(turn, reply=None), choose_layout, tokenizer=QUARTERS)
             cache.take(
-                (*prompt.messages, *[message.message for message in pending_prompt(state).rounds]), turn.layout_plan, at
+                (*prompt.messages, *[message.message for message in get_pending_prompt(state).rounds]),
+                turn.layout_plan,
+                at,
             )
 
 
@@ -225,7 +232,12 @@ def test_priced_options_have_the_priced_length(
         if before.turn_settings is None or bound.system is not None or bound.fold:
             continue
         inputs, forms = collect_layout_inputs(
-            before, bound, profile, probabilities=estimate_reuse(before.cache_history), tokenizer=QUARTERS, at=at
+            before,
+            bound,
+            profile,
+            probabilities=estimate_reuse_probabilities(before.cache_history),
+            tokenizer=QUARTERS,
+            at=at,
         )
         asked_at = int(has_system_message(before.system, {})) + before.history.shown_message_count
         for way in list_layout_options(inputs, asked_at):
@@ -234,8 +246,8 @@ def test_priced_options_have_the_priced_length(
                 within=way.keep_pieces,
                 forms=forms if way.keep_messages is None else {},
             )
-            sent = pending_prompt(
-                advance(before, replace(bound, layout_plan=layout_plan), choose_layout, tokenizer=QUARTERS)
+            sent = get_pending_prompt(
+                advance_by_turn(before, replace(bound, layout_plan=layout_plan), choose_layout, tokenizer=QUARTERS)
             )
             foreseen = way.earlier_tokens + estimate_question_tokens(before, bound, QUARTERS)
             assert sent.total <= foreseen + SLACK
@@ -267,8 +279,8 @@ def test_reload_at_any_point_sends_and_plans_the_same(
         )
         again = replace(turn, layout_plan=None, reply=None, rounds=())
         assert plan_by_cost(state, again, profile, tokenizer=QUARTERS, max_tokens=1e9, at=at) == turn.layout_plan
-        opened = advance(state, replace(turn, reply=None, rounds=()), choose_layout, tokenizer=QUARTERS)
-        assert pending_prompt(opened).messages == prompt.messages
+        opened = advance_by_turn(state, replace(turn, reply=None, rounds=()), choose_layout, tokenizer=QUARTERS)
+        assert get_pending_prompt(opened).messages == prompt.messages
 
 
 @TRIED
@@ -286,7 +298,7 @@ def test_chosen_plan_costs_no_more_than_others_and_keeps_messages(
                 before,
                 turn,
                 profile,
-                probabilities=estimate_reuse(record_pause(before.cache_history, plan.expiry)),
+                probabilities=estimate_reuse_probabilities(record_pause(before.cache_history, plan.expiry)),
                 tokenizer=QUARTERS,
                 at=at,
             )

@@ -44,7 +44,7 @@ class Witness:
 
     def _check_branches(self, log: FoldedLog) -> None:
         """Each message that nothing follows ends a branch; only the active branch may end where another goes on."""
-        branches = log.branch_heads()
+        branches = log.list_branch_heads()
         assert len(set(branches)) == len(branches)
         followed = {node.parent for node in log.nodes.values()}
         ends = {name for name in log.nodes if name not in followed}

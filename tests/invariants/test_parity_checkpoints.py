@@ -56,7 +56,7 @@ def check_logs(restored: FoldedLog, folded: FoldedLog) -> None:
     """Equal in everything, in the order of messages and branches too."""
     assert restored == folded
     assert list(restored.nodes) == list(folded.nodes)
-    assert restored.branch_heads() == folded.branch_heads()
+    assert restored.list_branch_heads() == folded.list_branch_heads()
 
 
 class Watching:

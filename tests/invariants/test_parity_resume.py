@@ -13,7 +13,7 @@ from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.branch import branch_content_hashes, read_turns
 from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import Turn, TurnSettings
-from lamella.core.prompt.advance import add_reply, advance
+from lamella.core.prompt.advance import add_reply_to_waiting_turn, advance_by_turn
 from lamella.core.prompt.layers.history import ConversationHistory, HistoryTurn
 from lamella.core.prompt.layers.model import LAYER_ORDER
 from lamella.core.prompt.prompt import Prompt
@@ -32,10 +32,10 @@ def ask_all(past: Sequence[Turn]) -> PromptState:
     state = START
     for number, turn in enumerate(past, start=1):
         tokenizer = COUNTER.get_tokenizer(turn.model or state.model)
-        opened = advance(state, replace(turn, reply=None, reply_id=None), choose_layout, tokenizer=tokenizer)
+        opened = advance_by_turn(state, replace(turn, reply=None, reply_id=None), choose_layout, tokenizer=tokenizer)
         if number == len(past) and turn.reply is None:
             return opened
-        state = add_reply(opened, turn.reply or "", reply_id=turn.reply_id)
+        state = add_reply_to_waiting_turn(opened, turn.reply or "", reply_id=turn.reply_id)
     return state
 
 
@@ -80,7 +80,7 @@ def branches_of(kept: Kept) -> list[list[Turn]]:
         Lasting(kept, Path(folder), lambda: store).walk([False] * len(kept.moves))
     log = FoldedLog(NAME)
     log.extend(store.load(NAME))
-    told = [log.branch_records(head) for head in log.branch_heads()]
+    told = [log.branch_records(head) for head in log.list_branch_heads()]
     return [
         read_turns(branch, store.read_contents(NAME, branch_content_hashes(branch)), defaults=TurnSettings())
         for branch in told

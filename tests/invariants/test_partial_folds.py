@@ -11,7 +11,7 @@ from lamella.conversation.past_turns import BranchHistory
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.turn import CarryForwardMode, HistoryMode, LayoutMode, LayoutPlan, Turn, TurnSettings
 from lamella.core.messages import Message
-from lamella.core.prompt.advance import add_reply, advance, pending_prompt
+from lamella.core.prompt.advance import add_reply_to_waiting_turn, advance_by_turn, get_pending_prompt
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.layers.library import PlacedArtifact
@@ -63,8 +63,8 @@ def test_fold_from_any_message_keeps_text_before_it_and_loses_nothing(
         before = story.state.last_prompt
         bound = story.bind(turn)
         waits = replace(bound, reply=None)
-        opened = advance(story.state, waits, lambda s, t, keep=keep: plan(keep, s, t), tokenizer=QUARTERS)  # type: ignore[misc]
-        prompt = pending_prompt(opened)
+        opened = advance_by_turn(story.state, waits, lambda s, t, keep=keep: plan(keep, s, t), tokenizer=QUARTERS)  # type: ignore[misc]
+        prompt = get_pending_prompt(opened)
         check(story, opened)
         if before is not None and keep:
             assert is_prefix_of(before.messages[:keep], prompt.messages)
@@ -73,7 +73,7 @@ def test_fold_from_any_message_keeps_text_before_it_and_loses_nothing(
             placed = opened.placed[name]
             assert placed.artifact.hash == entry.artifact.hash
             _check_place(placed, prompt.messages)
-        story.state = add_reply(opened, turn.reply or "")
+        story.state = add_reply_to_waiting_turn(opened, turn.reply or "")
         asked.append(bound)
     kept = {id(turn): keep for turn, (_, keep) in zip(asked, talk, strict=True)}
     resumed = BranchHistory(asked).compute_state(
@@ -85,4 +85,4 @@ def test_fold_from_any_message_keeps_text_before_it_and_loses_nothing(
     assert story.state.last_prompt is not None
     assert resumed.last_prompt.messages == story.state.last_prompt.messages
     folded = story.open(Turn(text="And now?", fold=True))
-    check_invariants(make_envelope(pending_prompt(folded), ROOM), before=story.state.last_prompt)
+    check_invariants(make_envelope(get_pending_prompt(folded), ROOM), before=story.state.last_prompt)

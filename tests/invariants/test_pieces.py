@@ -11,7 +11,11 @@ from tests.unit.core.compaction.stories import Story
 
 from lamella.archive.transcript import load_transcript
 from lamella.core.log.turn import Turn, TurnSettings
-from lamella.core.prompt.advance import add_reply, pending_prompt, replace_rounds
+from lamella.core.prompt.advance import (
+    add_reply_to_waiting_turn,
+    get_pending_prompt,
+    replace_tool_rounds_of_waiting_turn,
+)
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.pieces import OVERHEAD_KIND, PromptPiece, PromptPieceLister
 from lamella.core.prompt.prompt import Prompt
@@ -44,15 +48,15 @@ def test_pieces_add_up_and_split_at_common_prefix(
     story, lister = Story(terms=asked_under), PromptPieceLister(folds_talk=folds)
     for number, turn in enumerate(talk):
         opened = story.open(replace(turn, rounds=(), reply=None))
-        check_pieces(pending_prompt(opened), same, lister, folds_talk=folds)
-        opened = replace_rounds(opened, turn.rounds) if turn.rounds else opened
-        check_pieces(pending_prompt(opened), same, lister, folds_talk=folds)
-        story.state = add_reply(opened, turn.reply or "")
+        check_pieces(get_pending_prompt(opened), same, lister, folds_talk=folds)
+        opened = replace_tool_rounds_of_waiting_turn(opened, turn.rounds) if turn.rounds else opened
+        check_pieces(get_pending_prompt(opened), same, lister, folds_talk=folds)
+        story.state = add_reply_to_waiting_turn(opened, turn.reply or "")
         if number % 2:
             receipt = story.plan(goal=goal).receipt
             if receipt is not None:
                 story.apply(receipt)
-    check_pieces(pending_prompt(story.open()), same, lister, folds_talk=folds)
+    check_pieces(get_pending_prompt(story.open()), same, lister, folds_talk=folds)
 
 
 @pytest.mark.parametrize("folds", [True, False])

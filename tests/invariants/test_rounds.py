@@ -8,7 +8,12 @@ from lamella.conversation.past_turns import BranchHistory
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.turn import ArtifactForm, HistoryMode, LayoutMode, Turn, TurnSettings
 from lamella.core.messages import Role, ToolCall, ToolOutput, ToolRound
-from lamella.core.prompt.advance import add_reply, advance, pending_prompt, replace_rounds
+from lamella.core.prompt.advance import (
+    add_reply_to_waiting_turn,
+    advance_by_turn,
+    get_pending_prompt,
+    replace_tool_rounds_of_waiting_turn,
+)
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.layers.model import LayerId
@@ -58,7 +63,7 @@ talks = st.lists(turns(), min_size=1, max_size=6)
 
 def check(story: Story, opened: PromptState) -> None:
     """The laws, and that segments stand where they say and weigh what they say."""
-    envelope = make_envelope(pending_prompt(opened), story.rules.budget)
+    envelope = make_envelope(get_pending_prompt(opened), story.rules.budget)
     check_invariants(envelope, before=story.state.last_prompt)
     assert envelope.total == sum(message.tokens for message in envelope.messages)
     for segment in (one for layer in (LayerId.L3, LayerId.L4) for one in envelope.segments(layer)):
@@ -82,11 +87,11 @@ def test_requests_of_tool_rounds_extend_each_other_and_keep_invariants(
         opened = story.open(replace(turn, rounds=(), reply=None))
         check(story, opened)
         for count in range(1, len(turn.rounds) + 1):
-            further = replace_rounds(opened, turn.rounds[:count])
-            assert is_prefix_of(pending_prompt(opened).messages, pending_prompt(further).messages)
+            further = replace_tool_rounds_of_waiting_turn(opened, turn.rounds[:count])
+            assert is_prefix_of(get_pending_prompt(opened).messages, get_pending_prompt(further).messages)
             check(story, further)
             opened = further
-        story.state = add_reply(opened, turn.reply or "")
+        story.state = add_reply_to_waiting_turn(opened, turn.reply or "")
 
 
 @TRIED
@@ -95,11 +100,11 @@ def test_conversation_with_rounds_replays_to_same_state(asked_under: TurnSetting
     start = Story(terms=asked_under).state
     story = Story(terms=asked_under)
     for turn in talk:
-        opened = replace_rounds(story.open(replace(turn, rounds=(), reply=None)), turn.rounds)
-        story.state = add_reply(opened, turn.reply or "")
+        opened = replace_tool_rounds_of_waiting_turn(story.open(replace(turn, rounds=(), reply=None)), turn.rounds)
+        story.state = add_reply_to_waiting_turn(opened, turn.reply or "")
     resumed = BranchHistory([story.bind(turn) for turn in talk]).compute_state(start, choose_layout, tokenizer=QUARTERS)
     assert resumed == story.state
-    assert pending_prompt(story.open()).messages == _next(resumed, story)
+    assert get_pending_prompt(story.open()).messages == _next(resumed, story)
 
 
 @TRIED
@@ -124,9 +129,9 @@ def test_calls_shown_after_epoch_can_be_recalled(asked_under: TurnSettings, talk
     results: list[str] = []
     for turn in talk:
         opened = story.open(replace(turn, reply=None))
-        results += [message.id for message in pending_prompt(opened).rounds if message.message.role is Role.TOOL]
-        story.state = add_reply(opened, turn.reply or "")
-    prompt = pending_prompt(story.open(Turn(text="now", fold=True)))
+        results += [message.id for message in get_pending_prompt(opened).rounds if message.message.role is Role.TOOL]
+        story.state = add_reply_to_waiting_turn(opened, turn.reply or "")
+    prompt = get_pending_prompt(story.open(Turn(text="now", fold=True)))
     if asked_under.layout is LayoutMode.AUTO:
         # Prices decide over what is attached: rounds stay as they were sent.
         past = [message.id for exchange in prompt.history.turns for message in exchange.rounds]
@@ -143,7 +148,7 @@ def test_calls_shown_after_epoch_can_be_recalled(asked_under: TurnSettings, talk
 def _next(state: PromptState, story: Story) -> object:
     other = Story(story.rules, story.terms)
     other.state = state
-    return pending_prompt(other.open()).messages
+    return get_pending_prompt(other.open()).messages
 
 
 quiet = st.builds(
@@ -160,7 +165,7 @@ def test_replaying_turns_together_equals_one_by_one(asked: list[Turn], terms: Tu
     given_terms = [replace(turn, turn_settings=terms) for turn in asked]
     state = PromptState(conversation="demo")
     for turn in given_terms:
-        state = advance(state, turn, choose_layout, tokenizer=QUARTERS)
+        state = advance_by_turn(state, turn, choose_layout, tokenizer=QUARTERS)
     together = replay_turns(PromptState(conversation="demo"), given_terms, choose_layout, tokenizer=QUARTERS)
     assert replace(together, last_prompt=None) == replace(state, last_prompt=None)
     assert together.last_prompt is not None

@@ -201,7 +201,7 @@ def test_chat_moves_between_two_machines_without_overwriting(tmp_path: Path) -> 
     )
     log = here.load_log(here.resolve_conversation(NAME).conversation)
     assert [record.reply.text for record in log.branch_records() if record.reply] == ["two", "fourth"]
-    assert len(log.branch_heads()) == 2
+    assert len(log.list_branch_heads()) == 2
     assert open_archive().save(here.export_conversation(here.resolve_conversation(NAME).conversation), folder) == path
     assert open_archive().load(path, vault=None) == here.export_conversation(
         here.resolve_conversation(NAME).conversation

@@ -108,10 +108,10 @@ def show(
         markers = list_compactions_and_undos(key, backend.store.load(key)) if log.compactions else ()
         if branch is not None and branch not in log.nodes:
             raise UsageError(
-                f"Message not found in {chat}: {branch}", hint=f"Branches: {', '.join(log.branch_heads())}"
+                f"Message not found in {chat}: {branch}", hint=f"Branches: {', '.join(log.list_branch_heads())}"
             )
         path = log.branch_records(branch)
-        named = [name for record in path for one in list_stored_rounds(record) for name in one.hashes()]
+        named = [name for record in path for one in list_stored_rounds(record) for name in one.iter_content_hashes()]
         named += [name for record in path for name in list_citation_hashes(record)]
         contents = backend.store.read_contents(key, named) if named else {}
     cited = [read_citations(record, contents) for record in path]
@@ -123,7 +123,7 @@ def show(
                 name=found.name,
                 title=found.title,
                 head=branch or log.head,
-                branches=list(log.branch_heads()),
+                branches=list(log.list_branch_heads()),
                 turns=turns,
                 compactions=markers_to_json(markers),
             )
@@ -139,7 +139,7 @@ def show(
         print_text(format_resume_hint(format_command("chats resume", found.name, store=store), path[-1]))
     if branch is None and path and path[-1].cut_reason is not None:
         print_text(format_cut_answer(format_command("chats resume", found.name, store=store)))
-    others = [name for name in log.branch_heads() if name != (branch or log.head)]
+    others = [name for name in log.list_branch_heads() if name != (branch or log.head)]
     if others:
         print_text(f"other branches: {', '.join(others)}")
 

@@ -31,7 +31,7 @@ from lamella.core.ledger.entry import (
     make_auxiliary_call,
     make_prefix_report,
     to_cache_request,
-    with_compared_caches,
+    with_comparison_caches_filled,
 )
 from lamella.core.log.call import ModelCall, PrefixChangeCause
 from lamella.core.log.receipts import CompactionReceipt
@@ -44,7 +44,7 @@ from lamella.core.log.turn import (
     Turn,
 )
 from lamella.core.messages import ModelRequest
-from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt, with_turn_overrides
+from lamella.core.prompt.advance import LayoutPlanner, advance_by_turn, get_pending_prompt, with_turn_overrides
 from lamella.core.prompt.envelope import Envelope, hash_request, make_envelope, make_fingerprint
 from lamella.core.prompt.layers.model import LAYER_ORDER, build_system_layer
 from lamella.core.prompt.prefix_change import is_prefix_of
@@ -236,7 +236,7 @@ class UsageTracker:
         """Record a keep-alive: the lifetime of the last request's cache entry starts again at this time."""
         self._keep_alive_times = (*self._keep_alive_times, at)
         # A keep-alive renews nothing in the caches that turns are compared with, so these must exist before it.
-        ledger = with_compared_caches(self._cache_ledger) if self._keeps_ledger else self._cache_ledger
+        ledger = with_comparison_caches_filled(self._cache_ledger) if self._keeps_ledger else self._cache_ledger
         requests = ledger.simulated_cache.requests
         if ledger.last_request is not None:
             ledger = replace(ledger, last_request=replace(ledger.last_request, at=at))
@@ -263,7 +263,7 @@ class UsageTracker:
         if sent is None or sent.tools != state.tools:
             return marked
         tokenizer = self._adapters.counter.get_tokenizer(turn.model or state.model)
-        prompt = pending_prompt(advance(state, turn, plan_layout, tokenizer=tokenizer))
+        prompt = get_pending_prompt(advance_by_turn(state, turn, plan_layout, tokenizer=tokenizer))
         stays = prompt.layout_plan.keep_messages is None and is_prefix_of(
             prompt.messages[: prompt.question_index], sent.messages
         )
@@ -542,7 +542,9 @@ class UsageTracker:
         if self._keeps_ledger:
             served = (
                 answer.predicted_cache_usage
-                or self._cache_ledger.simulated_cache.serve(seen, profile=pricing.profile, tokenizer=tokenizer)[0]
+                or self._cache_ledger.simulated_cache.simulate_request(
+                    seen, profile=pricing.profile, tokenizer=tokenizer
+                )[0]
             )
         return make_auxiliary_call(
             purpose,

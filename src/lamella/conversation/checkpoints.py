@@ -29,10 +29,10 @@ from lamella.core.log.snapshots import (
     decode_snapshot,
     encode_separate_columns,
     encode_snapshot,
-    freeze_snapshot,
     has_other_format_version,
     make_snapshot,
     restore_log,
+    with_encoded_log,
 )
 from lamella.core.log.tree import (
     MessageColumns,
@@ -124,7 +124,7 @@ class CheckpointPartReader:
             raise damaged_record_error(
                 f"A snapshot of {self._conversation_key}", ValueError("its events say something else")
             )
-        return dict(enumerate(folded.texts)), folded.rest
+        return dict(enumerate(folded.texts)), folded.encoded_rest
 
     def _iter_derived_parts(self) -> Iterator[tuple[SnapshotKey, PackedMessages]]:
         """Derive the parts of all snapshots that were read: a caller that needs one mostly needs the others too."""
@@ -203,7 +203,7 @@ class OldCheckpoints:
         packed = pack_messages(snapshot.nodes)
         self._sizes_by_version[snapshot.version] = _measure_parts(packed.columns, snapshot.blocks, size)
         if is_full:
-            self._full_snapshot = replace(freeze_snapshot(snapshot), nodes=packed)
+            self._full_snapshot = replace(with_encoded_log(snapshot), nodes=packed)
 
     def list_block_hashes(self) -> set[str]:
         """Return the hashes of all blocks in these checkpoints."""
@@ -541,7 +541,7 @@ def _checkpoint_problem(checkpoint: Checkpoint, log: FoldedLog, counted: set[Cou
     except StoreCorruptedError:
         return "has separate data that cannot be read; the events have it too"
     if snapshot.log is not None:
-        same = same and snapshot.log == derived.log and snapshot.log.branch_heads() == log.branch_heads()
+        same = same and snapshot.log == derived.log and snapshot.log.list_branch_heads() == log.list_branch_heads()
     if not same or any(hash_text(block) != name for name, block in snapshot.blocks.items()):
         return f"is not what its events come to; {_OMITTED_BY_COPY}"
     counts = decode_count_entries([snapshot.text_token_counts]) | build_count_entries(

@@ -508,7 +508,7 @@ def build_command_batch(later: TurnRequest, cancelled: Iterable[str], *, at: str
 
 def list_content_hashes(events: Iterable[PendingCommandsEvent]) -> Sequence[str]:
     """Return the content hashes that commands refer to."""
-    return tuple(dict.fromkeys(name for event in events for name in event.hashes()))
+    return tuple(dict.fromkeys(name for event in events for name in event.iter_content_hashes()))
 
 
 def merge_commands(events: Iterable[PendingCommandsEvent], contents: ContentsByHash) -> TurnRequest:

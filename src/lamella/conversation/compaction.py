@@ -32,7 +32,7 @@ from lamella.core.ledger.cache_profile import CacheRequest
 from lamella.core.ledger.entry import CompactionCostEstimate, Pricing, estimate_compaction_cost, to_cache_request
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import HistoryMode, SecretPolicy, Turn
-from lamella.core.prompt.advance import advance, pending_prompt
+from lamella.core.prompt.advance import advance_by_turn, get_pending_prompt
 from lamella.core.prompt.envelope import Envelope, PromptTokenCounts, count_tokens, make_envelope
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.prompt import Prompt
@@ -56,9 +56,9 @@ def build_checked_request(
 
     Some invariants compare it with ``previous_prompt``, the request before it.
     """
-    envelope = make_envelope(pending_prompt(pending_state), settings.budget)
+    envelope = make_envelope(get_pending_prompt(pending_state), settings.budget)
     if exceeds_share(envelope.total, settings.budget.hard, settings.budget):
-        check_fits(envelope, settings.budget, attached=pending_prompt(pending_state).attached)
+        check_fits(envelope, settings.budget, attached=get_pending_prompt(pending_state).attached)
     check_invariants(envelope, before=previous_prompt)
     return envelope
 
@@ -122,9 +122,9 @@ class TurnFitter:
         strips = turn.turn_settings.history is HistoryMode.STRIP and not turn.rounds
         retells = self._fetcher is not None and strips
         with measure_phase("render"):
-            opened = advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
+            opened = advance_by_turn(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
         if not retells and not should_compact(
-            pending_prompt(opened).total, settings.budget, last_compacted_total=state.last_compacted_total
+            get_pending_prompt(opened).total, settings.budget, last_compacted_total=state.last_compacted_total
         ):
             return turn, opened
         with measure_phase("compaction"):
@@ -155,7 +155,7 @@ class TurnFitter:
         if fitted is not turn and self._summaries_fetched_so_far(turn.model or state.model) is not None:
             fitted, opened = replace(fitted, warnings=(*fitted.warnings, _NO_PREVIEW_SUMMARY_WARNING)), None
         if opened is None:
-            opened = advance(state, fitted, settings.plan_layout, tokenizer=settings.tokenizer)
+            opened = advance_by_turn(state, fitted, settings.plan_layout, tokenizer=settings.tokenizer)
         return fitted, opened
 
     def plan_compaction(
@@ -176,8 +176,8 @@ class TurnFitter:
         Messages of the user are removed only down to ``soft_target_tokens``, by default to ``target_tokens`` as well.
         ``uncompacted_prompt`` is the request without the compaction; it is built if not given.
         """
-        asked = uncompacted_prompt or pending_prompt(
-            advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
+        asked = uncompacted_prompt or get_pending_prompt(
+            advance_by_turn(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
         )
         model = turn.model or state.model
         known = self._summaries_fetched_so_far(model)
@@ -366,7 +366,7 @@ def propose_compaction(
     goal = int((budget.target if target_share is None else validate_share(target_share)) * budget.limit)
     soft_goal = int(budget.soft_target * budget.limit) if target_share is None else None
     span = resolve_range(state, range_)
-    as_is = pending_prompt(advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer))
+    as_is = get_pending_prompt(advance_by_turn(state, turn, settings.plan_layout, tokenizer=settings.tokenizer))
     before = count_tokens(as_is, budget)
     # Folding alone may free a few tokens. If the request is below the goal, that does not justify a prefix change.
     if before.total <= goal:

@@ -855,7 +855,7 @@ class Conversation:
 
     def branches(self) -> Sequence[str]:
         """Return every branch by its last message; editing, regenerating, deleting and forking lose none."""
-        return self._log.branch_heads()
+        return self._log.list_branch_heads()
 
     def resolve_message(self, message: str) -> str:
         """Return the id of a message of the active branch that is named as in ``turn:3`` or ``reply:3``.

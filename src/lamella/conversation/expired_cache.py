@@ -21,7 +21,7 @@ from lamella.core.ledger.cache_profile import (
     CacheProfile,
     CacheRequest,
     ProfileContradiction,
-    check_profile,
+    find_profile_contradictions,
     split_by_price_class,
 )
 from lamella.core.ledger.entry import CacheMiss, Pricing, measure_cache_miss, sum_cache_misses
@@ -184,7 +184,7 @@ def profile_mismatches(
         if observed is not None and asked[0].model is not None:
             seen.setdefault(asked[0].model, []).append(observed)
             last[asked[0].model] = at
-    found = {model: check_profile(some, profile(model)) for model, some in seen.items()}
+    found = {model: find_profile_contradictions(some, profile(model)) for model, some in seen.items()}
     return [
         ProfileMismatch(model=model, as_of=records[last[model]].message.at[:10], contradictions=tuple(some))
         for model, some in found.items()

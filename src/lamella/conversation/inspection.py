@@ -7,7 +7,7 @@ from lamella.conversation.checkpoints import iter_damaged_checkpoints
 from lamella.conversation.log import find_title, get_title
 from lamella.conversation.names import conversation_not_found_error
 from lamella.conversation.token_counts import are_counts_intact
-from lamella.core.log.branch import iter_invalid_receipts, read_auxiliary_calls, validate_node
+from lamella.core.log.branch import iter_invalid_receipts, read_auxiliary_calls, validate_message_node
 from lamella.core.log.events.codec import decode_event
 from lamella.core.log.events.kinds import EventKind, EventRecord
 from lamella.core.log.events.message import QuestionEvent
@@ -119,7 +119,7 @@ class StoreInspector:
         """Yield compactions that could not be applied again."""
         hashes = [name for record in records if record.kind is EventKind.COMPACTION for name in record.contents]
         contents = self._store.read_contents(conversation_key, hashes) if hashes else {}
-        for number, what in iter_invalid_receipts(records, message_ids=log.possible_message_ids(), contents=contents):
+        for number, what in iter_invalid_receipts(records, message_ids=log.all_message_ids(), contents=contents):
             yield StoreProblem(conversation=conversation_key, location=f"event {number}", description=what)
 
     def verify_erased(self, conversation_key: str) -> Iterator[StoreProblem]:
@@ -251,7 +251,7 @@ def _iter_message_problems(conversation_key: str, node: MessageNode) -> Iterator
 def _message_problem(conversation_key: str, node: MessageNode) -> str | None:
     """Return what is wrong with a message, or None."""
     try:
-        validate_node(node)
+        validate_message_node(node)
         derived = derive_message_id(conversation_key, node.event)
     except (LookupError, TypeError, StoreCorruptedError) as error:
         return f"cannot be read: {error}"

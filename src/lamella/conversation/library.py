@@ -26,7 +26,7 @@ from lamella.core.budget import count_images_tokens, count_tools_tokens
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import ArtifactForm, AttachmentMode, SystemParts, Turn, TurnSettings
 from lamella.core.prompt.attachments import drop_from_library, is_in_working_set
-from lamella.core.prompt.layers.library import shows_carried_form
+from lamella.core.prompt.layers.library import is_shown_in_carried_form
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.state import PromptState, get_index
@@ -212,7 +212,7 @@ def reattach_missing(turn: Turn, state: PromptState) -> Turn:
     """
     but = {*turn.detach, *turn.drop, *(artifact.id for artifact in turn.attached)}
     index = get_index(state)
-    is_covered = index.covers(linger=turn.turn_settings.linger, turn_number=state.turn_count)
+    is_covered = index.suffices_for_turn(linger=turn.turn_settings.linger, turn_number=state.turn_count)
     library, placed = (index.active_library, index.active_placed) if is_covered else (state.library, state.placed)
     # This runs for every turn, and usually every artifact is in full. The identity check filters those out cheaply.
     less = [
@@ -225,7 +225,7 @@ def reattach_missing(turn: Turn, state: PromptState) -> Turn:
         for name, entry in less
         if name not in but
         and is_in_working_set(entry, turn.turn_settings, turn_number=state.turn_count)
-        and not shows_carried_form(entry, placed[name], turn.turn_settings)
+        and not is_shown_in_carried_form(entry, placed[name], turn.turn_settings)
     ]
     return replace(turn, attached=(*turn.attached, *back)) if back else turn
 

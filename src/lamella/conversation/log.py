@@ -53,8 +53,8 @@ from lamella.core.log.turn_records import (
     TurnRecord,
     TurnRecordPart,
     branch_message_ids,
-    branch_parts,
     damaged_record_error,
+    list_branch_parts,
     message_ids_and_texts,
     split_records,
 )
@@ -110,7 +110,7 @@ def _seconds_since_previous_turn(records: Sequence[TurnRecord]) -> float | None:
 
 def last_model(records: Sequence[TurnRecord]) -> str | None:
     """Return the current model of a branch from its events alone, without reading any content."""
-    for part in reversed(branch_parts(records)):
+    for part in reversed(list_branch_parts(records)):
         # Turns in a batch contain only text and never name a model.
         named = (
             part
@@ -232,7 +232,7 @@ def message_not_found_error(log: FoldedLog, message: str, *, conversation_name: 
             hint=f"Name its question: {node.parent}, or regenerate it.",
         )
     head = next(
-        (head for head in log.branch_heads() if message in branch_message_ids(log.branch_records(head))), message
+        (head for head in log.list_branch_heads() if message in branch_message_ids(log.branch_records(head))), message
     )
     return InvalidOperationError(
         f"The message {message} of {conversation_name} is on another branch.",
@@ -716,7 +716,7 @@ def load_branch_messages(
         name
         for record in path
         for one in (record.open_rounds if record.reply is None else record.reply.rounds)
-        for name in one.hashes()
+        for name in one.iter_content_hashes()
     ]
     named += [name for record in path for name in list_citation_hashes(record)]
     contents = store.read_contents(conversation_key, named) if named else {}

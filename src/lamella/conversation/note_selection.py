@@ -11,7 +11,7 @@ from lamella.core.artifacts.kinds import LIST_MARKER, make_omission_list
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy
 from lamella.core.compaction.fitting import PromptSettings
 from lamella.core.log.turn import ArtifactForm, Turn
-from lamella.core.prompt.advance import advance, pending_prompt
+from lamella.core.prompt.advance import advance_by_turn, get_pending_prompt
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.layers.library import render_shorter_form
 from lamella.core.prompt.layers.model import LayerId
@@ -131,7 +131,7 @@ def _count_last_request_tokens(state: PromptState) -> int:
 
 def _count_protected_tokens(turn: Turn, state: PromptState, settings: PromptSettings) -> int:
     """Count the tokens that no compaction removes: system prompt, tools, and what this turn attaches and asks."""
-    prompt = pending_prompt(advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer))
+    prompt = get_pending_prompt(advance_by_turn(state, turn, settings.plan_layout, tokenizer=settings.tokenizer))
     by_layer = make_envelope(prompt, settings.budget).tokens.by_layer
     return sum(by_layer[layer] for layer in (LayerId.L1, LayerId.L3, LayerId.L5)) + by_layer["tools"]
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from lamella.core.budget import Tokenizer
 from lamella.core.log.compactions import results_cleared_by
-from lamella.core.log.receipts import CompactionReceipt, first_voided_index
+from lamella.core.log.receipts import CompactionReceipt, find_first_voided_index
 from lamella.core.log.turn import Turn, TurnBatch, expand_batches
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput, ToolRound, Usage
 from lamella.core.prompt.advance import LayoutPlanner
@@ -136,7 +136,7 @@ class BranchHistory:
         """
         committed = self.list_receipts()
         names = [one.id for one in committed]
-        found = first_voided_index(names, receipt)
+        found = find_first_voided_index(names, receipt)
         if found is None:
             raise InvalidOperationError(
                 "There is no compaction to undo." if receipt is None else f"There is no compaction {receipt!r} here.",

@@ -40,7 +40,12 @@ from lamella.core.log.call import ModelCall
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import AttachmentMode, HistoryChangeReason, Turn, TurnSettings
 from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput
-from lamella.core.prompt.advance import add_reply, advance, pending_prompt, replace_rounds
+from lamella.core.prompt.advance import (
+    add_reply_to_waiting_turn,
+    advance_by_turn,
+    get_pending_prompt,
+    replace_tool_rounds_of_waiting_turn,
+)
 from lamella.core.prompt.envelope import Envelope, is_shortened, make_envelope, make_fingerprint
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import UNDO_CAUSE, apply_receipts
@@ -111,7 +116,7 @@ class PromptBuilder:
             self._initial_state, place, tokenizer=tokenizer, skip_last=len(past.pending_turns)
         )
         for turn in past.pending_turns:
-            self._state = advance(self._state_before_pending, turn, place, tokenizer=tokenizer)
+            self._state = advance_by_turn(self._state_before_pending, turn, place, tokenizer=tokenizer)
 
     def restore_last_request(
         self,
@@ -137,7 +142,7 @@ class PromptBuilder:
     def mark_pending_compaction_undone(self) -> None:
         """Record the same for the request that awaits its reply, unless it was compacted since."""
         self._state_before_pending = replace(self._state_before_pending, compaction_step=UNDO_CAUSE)
-        self._state = advance(
+        self._state = advance_by_turn(
             self._state_before_pending,
             self._history.turns[-1],
             self._prompt_settings.plan_layout,
@@ -219,7 +224,7 @@ class PromptBuilder:
         A ``Turn`` instead of a turn request is asked again as it was read, under the current turn settings.
         """
         check_time_zone(at)
-        unanswered = pending_prompt(self._state).question.id if self._state.waits_for_reply else None
+        unanswered = get_pending_prompt(self._state).question.id if self._state.waits_for_reply else None
         skipped = tuple(skipped_call_output(call) for call in self.pending_tool_calls)
         state = self._state_without_reply()
         settled, turn, settings = self._prepare_state_turn_and_settings(turn_request, state, at=at, rewritten=rewritten)
@@ -229,7 +234,7 @@ class PromptBuilder:
         if (
             isinstance(turn_request, TurnRequest)
             and turn_request.deferred_system
-            and (turn.receipts or self.usage_tracker.changes_prefix_anyway(pending_prompt(opened)))
+            and (turn.receipts or self.usage_tracker.changes_prefix_anyway(get_pending_prompt(opened)))
         ):
             return self.ask(apply_deferred_system(turn_request), at=at, rewritten=rewritten)
         if isinstance(turn_request, TurnRequest) and turn_request.recall_offer is not None:
@@ -272,14 +277,14 @@ class PromptBuilder:
         The turn is not fitted again, since that may ask a model for a second summary. A request that is too long with
         the tool does not get it.
         """
-        prompt = pending_prompt(opened)
+        prompt = get_pending_prompt(opened)
         is_rewritten = self.usage_tracker.changes_prefix_anyway(prompt)
         is_useful = is_shortened(prompt) or may_clear_later(prompt, changes_prefix_anyway=is_rewritten)
         if not is_useful or not offer.applies_to(prompt.tools):
             return turn, opened
         equipped = replace(turn, tools=(*prompt.tools, offer.definition))
-        result = advance(settled, equipped, settings.plan_layout, tokenizer=settings.tokenizer)
-        if exceeds_share(pending_prompt(result).total, settings.budget.hard, settings.budget):
+        result = advance_by_turn(settled, equipped, settings.plan_layout, tokenizer=settings.tokenizer)
+        if exceeds_share(get_pending_prompt(result).total, settings.budget.hard, settings.budget):
             return turn, opened
         return equipped, result
 
@@ -296,7 +301,7 @@ class PromptBuilder:
             state,
             turn,
             opened,
-            self.usage_tracker.get_pricing(pending_prompt(opened).model).profile,
+            self.usage_tracker.get_pricing(get_pending_prompt(opened).model).profile,
             tokenizer=settings.tokenizer,
             plan_layout=settings.plan_layout,
             kept_ids=self._history.undone_results,
@@ -332,10 +337,10 @@ class PromptBuilder:
         """Return the state if the pending turn is abandoned: its calls are not made and its reply is empty."""
         state = state or self._state
         if self._pending_reply is not None:
-            state = replace_rounds(
+            state = replace_tool_rounds_of_waiting_turn(
                 state, self._with_tool_round([skipped_call_output(call) for call in self.pending_tool_calls]).rounds
             )
-        return add_reply(state, "") if state.waits_for_reply else state
+        return add_reply_to_waiting_turn(state, "") if state.waits_for_reply else state
 
     def _with_tool_round(self, outputs: Sequence[ToolOutput]) -> Turn:
         """Return the pending turn with the outputs of its pending calls, after those that are recorded already."""
@@ -384,7 +389,7 @@ class PromptBuilder:
             raise InvalidOperationError(
                 "There is no open turn to reply to.", hint="Ask first; each turn takes one reply."
             )
-        prompt = pending_prompt(self._state)
+        prompt = get_pending_prompt(self._state)
         if isinstance(answer, str):
             reply = ModelReply(text=strip_reasoning(answer), stop=StopReason.END)
             self._record_final_reply(ModelAnswer(reply=reply), None, at=at)
@@ -416,7 +421,7 @@ class PromptBuilder:
 
     def _record_final_reply(self, model_answer: ModelAnswer, call: ModelCall | None, *, at: datetime | None) -> None:
         self._record_pending_calls_as_skipped(at=at)
-        state, parent = add_reply(self._state, model_answer.reply.text), self._state.head
+        state, parent = add_reply_to_waiting_turn(self._state, model_answer.reply.text), self._state.head
         if self._writer is not None:
             # The model calls of earlier tool rounds were written with their rounds.
             self._writer.write_reply(
@@ -425,7 +430,7 @@ class PromptBuilder:
         if call is not None:
             self.usage_tracker.record_call(call)
         self.usage_tracker.record_answered_turn(
-            pending_prompt(self._state), self._history.turns[-1].fingerprint, model_answer.reply.text
+            get_pending_prompt(self._state), self._history.turns[-1].fingerprint, model_answer.reply.text
         )
         self._history.set_reply(model_answer.reply.text, message_id=state.head, at=at)
         self._state_before_pending = self._state = state
@@ -483,7 +488,11 @@ class PromptBuilder:
             new = [output for output in longer.rounds[-1].outputs if output.call not in early]
             self._writer.write_results(new, parent_id=self._state.head, at=at)
         self._history.turns[-1] = longer
-        self._state, self._pending_reply, self._early_outputs = replace_rounds(self._state, longer.rounds), None, ()
+        self._state, self._pending_reply, self._early_outputs = (
+            replace_tool_rounds_of_waiting_turn(self._state, longer.rounds),
+            None,
+            (),
+        )
 
     def record_early_outputs(self, outputs: Sequence[ToolOutput], *, at: datetime | None = None) -> None:
         """Record the outputs of tools that have finished while other calls of the same reply still run."""
@@ -516,7 +525,7 @@ class PromptBuilder:
             turn, opened = self._with_recall_tool(turn_request.recall_offer, settled, turn, opened, settings)
         turn, opened = self._clear_unused_results(settled, turn, opened, settings)
         receipt = next(reversed(turn.receipts), None)
-        envelope = make_envelope(pending_prompt(opened), settings.budget)
+        envelope = make_envelope(get_pending_prompt(opened), settings.budget)
         if turn_request.deferred_system and (
             receipt is not None or self.usage_tracker.changes_prefix_anyway(envelope.prompt)
         ):
@@ -531,7 +540,7 @@ class PromptBuilder:
         if not self._state.waits_for_reply:
             return None
         if exceeds_share(
-            pending_prompt(self._state).total, self._prompt_settings.budget.hard, self._prompt_settings.budget
+            get_pending_prompt(self._state).total, self._prompt_settings.budget.hard, self._prompt_settings.budget
         ):
             return self._fit_pending_turn(at=at)
         envelope = build_checked_request(
@@ -543,10 +552,10 @@ class PromptBuilder:
 
     def shrink_pending_turn(self, *, at: datetime | None = None) -> BuiltTurn | None:
         """Compact the pending turn because the provider rejected it as too long; None if nothing can be removed."""
-        goal = _OVERFLOW_TARGET_SHARE * pending_prompt(self._state).total if self._state.waits_for_reply else 0
+        goal = _OVERFLOW_TARGET_SHARE * get_pending_prompt(self._state).total if self._state.waits_for_reply else 0
         if not goal or (turn := self._compact_pending_turn(goal, self._fitter)) is None:
             return None
-        opened = advance(
+        opened = advance_by_turn(
             self._state_before_pending,
             turn,
             self._prompt_settings.plan_layout,
@@ -568,7 +577,7 @@ class PromptBuilder:
         if self._writer is not None:
             self._writer.write_receipt(turn.receipts[-1], before_message_id=self._state.head, at=at)
         self._history.turns[-1] = turn
-        self._state = advance(
+        self._state = advance_by_turn(
             self._state_before_pending,
             turn,
             self._prompt_settings.plan_layout,
@@ -580,7 +589,7 @@ class PromptBuilder:
         """Return the pending turn with one more compaction; None if it needs none or nothing can be removed."""
         turn, path = self._history.turns[-1], self._history.message_ids[:-1]
         before, asked = self._state_with_preceding_receipts(turn.turn_settings), replace(turn, receipts=())
-        if pending_prompt(self._state).total <= target_tokens:
+        if get_pending_prompt(self._state).total <= target_tokens:
             return None
         plan, _ = fitter.plan_compaction(
             before, asked, self._prompt_settings, target_tokens=int(target_tokens), message_ids=path, automatic=True

@@ -24,7 +24,7 @@ from lamella.core.log.turn import (
     round_result_id,
 )
 from lamella.core.log.turn_records import TurnRecord
-from lamella.core.prompt.advance import advance, pending_prompt
+from lamella.core.prompt.advance import advance_by_turn, get_pending_prompt
 from lamella.core.prompt.folding import SHOWN_TURNS_BY_MODE
 from lamella.core.prompt.layers.model import SYSTEM_POSITION, LayerId, Segment
 from lamella.core.prompt.layers.tool_rounds import TOOL_KIND
@@ -381,6 +381,8 @@ def _last_compaction_of(
 
 def preview_prompt(state: PromptState, turn: Turn, settings: PromptSettings) -> Prompt:
     """Return the request that awaits its reply, or the one that ``turn`` would give."""
-    return pending_prompt(
-        state if state.waits_for_reply else advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
+    return get_pending_prompt(
+        state
+        if state.waits_for_reply
+        else advance_by_turn(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
     )

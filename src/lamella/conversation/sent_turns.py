@@ -35,7 +35,7 @@ from lamella.core.log.events.message import QuestionEvent, ToolCallsEvent, ToolR
 from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn import ReplyEvent, RequestFingerprint, Turn
 from lamella.core.log.turn_records import TurnRecord
-from lamella.core.prompt.advance import advance, pending_prompt
+from lamella.core.prompt.advance import advance_by_turn, get_pending_prompt
 from lamella.core.prompt.envelope import Envelope, hash_request, make_envelope, make_fingerprint
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.prompt import RENDERER_VERSION, Prompt
@@ -245,7 +245,7 @@ class _RequestDeriver:
         self._known_state = (tokenizer.name, past, state)
         if log.undo_changes_next_prefix() or log.undo_changed_prefix(question):
             state = replace(state, compaction_step=UNDO_CAUSE)
-        prompt = pending_prompt(advance(state, turn, plan_layout, tokenizer=tokenizer))
+        prompt = get_pending_prompt(advance_by_turn(state, turn, plan_layout, tokenizer=tokenizer))
         missing = frozenset(name for one in read for name in one.missing)
         unhashed = {name for record in records for name in _iter_contents_without_fingerprint(record)}
         return _Request(
@@ -377,7 +377,7 @@ def load_sent_turns(
     if head is not None and head not in timeline.log.nodes:
         raise InvalidOperationError(
             f"{conversation_key} has no message {head!r}.",
-            hint=f"Its branches: {', '.join(timeline.log.branch_heads())}.",
+            hint=f"Its branches: {', '.join(timeline.log.list_branch_heads())}.",
         )
     branch = list(timeline.log.branch_records(head))
     return SentTurns(

@@ -59,8 +59,8 @@ class SharedPrefixRegistry:
     def find_uses(self, key: str, *, at: datetime) -> PrefixUses:
         """Return the uses of a prefix; an unknown one has none."""
         with self._lock:
-            if not self._is_recent(key, at):
-                self._known |= self._read(at)
+            if not self._was_stored_recently(key, at):
+                self._known |= self._read_stored_prefixes(at)
             known = self._known.get(key)
             return PrefixUses() if known is None else known.uses
 
@@ -71,8 +71,8 @@ class SharedPrefixRegistry:
         if profile.lifetime is None or profile.longer is None:
             return
         with self._lock:
-            if not self._is_recent(key, at):
-                self._known |= self._read(at)
+            if not self._was_stored_recently(key, at):
+                self._known |= self._read_stored_prefixes(at)
             known = PrefixUses() if (found := self._known.get(key)) is None else found.uses
             # A use soon after the last one is not stored, so it must not count here either: a process that opens the
             # store later would decide otherwise than this one.
@@ -89,19 +89,19 @@ class SharedPrefixRegistry:
                 keeps_longer=is_long_lifetime_worth_it(uses.gaps, profile),
             )
             self._stored_at[key] = at
-            self._write(at)
+            self._write_unsaved_prefixes(at)
 
     def list_prefixes(self, *, at: datetime) -> Sequence[SharedPrefix]:
         """Return the prefixes, last used first."""
         with self._lock:
-            return _sort_by_last_use(self._read(at) | self._known)
+            return _sort_by_last_use(self._read_stored_prefixes(at) | self._known)
 
-    def _is_recent(self, key: str, at: datetime) -> bool:
+    def _was_stored_recently(self, key: str, at: datetime) -> bool:
         """Return whether the use of this prefix that this process stored last is recent."""
         stored = self._stored_at.get(key)
         return stored is not None and stored <= at < stored + _MIN_STORED_GAP
 
-    def _read(self, at: datetime) -> dict[str, SharedPrefix]:
+    def _read_stored_prefixes(self, at: datetime) -> dict[str, SharedPrefix]:
         """Return the stored prefixes, but those that this process knows better."""
         text = self._shared_table.get_many(_ROW_NAME, at=at).get(_ROW_NAME)
         try:
@@ -115,7 +115,7 @@ class SharedPrefixRegistry:
             if (own := self._known.get(key)) is None or _was_used_later(one, own)
         }
 
-    def _write(self, at: datetime) -> None:
+    def _write_unsaved_prefixes(self, at: datetime) -> None:
         self._known = {one.key: one for one in _sort_by_last_use(self._known)[:_MAX_PREFIXES]}
         with suppress(LamellaError):
             self._shared_table.set(_ROW_NAME, encode(self._known).decode(), at=at, expires_at=at + _KEPT_FOR)

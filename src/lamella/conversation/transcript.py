@@ -111,7 +111,7 @@ def load_script(backend: Backend, conversation_key: str, head: str | None = None
     log, name = conversations.load_log(conversation_key), conversations.conversation_name(conversation_key)
     if head is not None and head not in log.nodes:
         raise InvalidOperationError(
-            f"{name} has no message {head!r}.", hint=f"Its branches: {', '.join(log.branch_heads())}."
+            f"{name} has no message {head!r}.", hint=f"Its branches: {', '.join(log.list_branch_heads())}."
         )
     records, configured = log.branch_records(head), with_last_layout(backend.resolve_settings(log.settings), log)
     hashes = branch_content_hashes(records)

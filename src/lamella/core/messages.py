@@ -254,7 +254,7 @@ class Message(Struct, frozen=True, kw_only=True, gc=False):
             and self.images == other.images
             and (self.calls, self.call_id, self.failed) == (other.calls, other.call_id, other.failed)
             and self.provider_reply == other.provider_reply
-            and _same_text(self.pieces, other.pieces)
+            and _is_same_text(self.pieces, other.pieces)
         )
 
 
@@ -273,7 +273,7 @@ def count_common_prefix(before: Sequence[object], after: Sequence[object]) -> in
     return low
 
 
-def _same_text(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
+def _is_same_text(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
     # Pieces are shared objects, so comparing the tuples mostly compares identities. Joining megabytes comes last.
     if ours == theirs:
         return True
@@ -334,7 +334,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True, gc=False):
     @property
     def effective_cache_boundaries(self) -> CacheBoundaries:
         """The given cache boundaries, or those derived from the messages."""
-        seams = self.cache_boundaries or cache_boundaries_of(self.messages)
+        seams = self.cache_boundaries or derive_cache_boundaries(self.messages)
         # During a tool round the next request starts with all of this one, regardless of the next turn.
         return replace(seams, stable_messages=None) if self.is_tool_round else seams
 
@@ -344,7 +344,7 @@ class ModelRequest(Struct, frozen=True, kw_only=True, gc=False):
         return bool(self.messages) and self.messages[-1].role is Role.TOOL
 
 
-def cache_boundaries_of(messages: Sequence[Message]) -> CacheBoundaries:
+def derive_cache_boundaries(messages: Sequence[Message]) -> CacheBoundaries:
     """Return the cache boundaries that follow from the messages.
 
     L1 ends at the library heading, and a later request may differ after each piece of the system message.
@@ -357,24 +357,26 @@ def cache_boundaries_of(messages: Sequence[Message]) -> CacheBoundaries:
     return CacheBoundaries(stable_prefix_end=next(opened, None), system_positions=ends)
 
 
-def tail_positions(messages: Sequence[Message], stable_messages: int | None) -> tuple[int | None, int | None]:
+def find_stable_end_positions(
+    messages: Sequence[Message], stable_messages: int | None
+) -> tuple[int | None, int | None]:
     """Return the positions of the last message that stays and of the last message of the previous request.
 
     ``stable_messages`` is how many messages the next request will start with; None means all. Either position is None
     if there is no such message.
     """
     count = len(messages) if stable_messages is None else stable_messages
-    tail = _last_position(messages, count, lambda _: True)
+    tail = _find_last_position(messages, count, lambda _: True)
     if tail is None:
         return None, None
     last, before = messages[tail], tail
     # All tool results of a round were sent in one request. The request before it ended with the model's tool calls.
     while last.role is Role.TOOL and before and messages[before - 1].role is Role.TOOL:
         before -= 1
-    return tail, _last_position(messages, before, lambda message: _ends_with_same_role(message, last))
+    return tail, _find_last_position(messages, before, lambda message: _ends_with_same_role(message, last))
 
 
-def _last_position(messages: Sequence[Message], end: int, matches: Callable[[Message], bool]) -> int | None:
+def _find_last_position(messages: Sequence[Message], end: int, matches: Callable[[Message], bool]) -> int | None:
     found = (at for at in range(min(end, len(messages)) - 1, -1, -1) if messages[at].role is not Role.SYSTEM)
     return next((at for at in found if matches(messages[at])), None)
 

@@ -24,9 +24,9 @@ from lamella.core.messages import (
     TextDelta,
     ToolCall,
     Usage,
+    find_stable_end_positions,
     join_text,
     reply_from_deltas,
-    tail_positions,
 )
 from lamella.errors import LamellaError, SdkNotInstalledError, install_hint
 from lamella.ports import HttpEndpoint, ModelRegistry
@@ -177,7 +177,7 @@ def _stable_block_ends(request: ModelRequest, layout: _BlockLayout) -> SectionEn
     """Return the last block of each stable section of the request."""
     tail, previous = (
         layout.message_ends.get(position) if position is not None else None
-        for position in tail_positions(request.messages, request.effective_cache_boundaries.stable_messages)
+        for position in find_stable_end_positions(request.messages, request.effective_cache_boundaries.stable_messages)
     )
     return SectionEnds(
         tools=len(layout.tools) - 1 if layout.tools else None,

@@ -22,8 +22,8 @@ from lamella.core.messages import (
     ProviderReply,
     Role,
     Usage,
+    find_stable_end_positions,
     join_text,
-    tail_positions,
 )
 from lamella.errors import InvalidOperationError, InvalidReplyError
 from lamella.profiles import CacheLifetime, ModelProfile, choose_lifetime
@@ -395,7 +395,7 @@ def build_openai_cache_fields(
     implicit = request.effective_cache_boundaries.stable_messages in (None, len(request.messages))
     tail, previous = (
         layout.message_ends.get(position) if position is not None else None
-        for position in tail_positions(request.messages, request.effective_cache_boundaries.stable_messages)
+        for position in find_stable_end_positions(request.messages, request.effective_cache_boundaries.stable_messages)
     )
     marks = plan_breakpoints(
         [

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from lamella.core.log.branch import read_model_calls, read_rounds
 from lamella.core.log.events.message import StoredRound
-from lamella.core.log.turn_records import MessageNode, TurnRecord, artifact_ids, get_cut_reason
+from lamella.core.log.turn_records import MessageNode, TurnRecord, get_cut_reason, list_artifact_ids
 from lamella.core.messages import ToolRound
 from lamella.schemas.body import JsonBody, Moment, Money, NamedConversationJsonBase
 from lamella.schemas.compaction import ReceiptJson, receipt_to_json_or_none
@@ -223,7 +223,7 @@ def _turn_to_json(
         message=message.id,
         at=message.at,
         text=message.text,
-        attached=artifact_ids(message),
+        attached=list_artifact_ids(message),
         reply=None if record.reply is None else _reply_to_json(record, record.reply, siblings),
     )
 

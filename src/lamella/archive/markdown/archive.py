@@ -28,7 +28,7 @@ from lamella.archive.markdown.payload import (
     split_included_and_named_contents,
 )
 from lamella.archive.markdown.recovery import FileLookup, read_original_or_current_files, rewrite_records
-from lamella.core.log.branch import iter_invalid_receipts, validate_node
+from lamella.core.log.branch import iter_invalid_receipts, validate_message_node
 from lamella.core.log.events.kinds import EventRecord
 from lamella.core.log.log import FoldedLog
 from lamella.core.log.turn_records import derive_message_id
@@ -170,7 +170,7 @@ def _build_checked_log(export: ConversationExport) -> FoldedLog:
     try:
         log = build_log(export.conversation_key, export.records)
         for node in log.nodes.values():
-            validate_node(node)
+            validate_message_node(node)
     except StoreCorruptedError as error:
         raise BadInputError(f"The archive's comment is damaged: {error.message}", hint=_DAMAGED_COMMENT_HINT) from error
     for node in log.nodes.values():
@@ -181,7 +181,7 @@ def _build_checked_log(export: ConversationExport) -> FoldedLog:
                 hint=_DAMAGED_COMMENT_HINT,
             )
     for number, fault in iter_invalid_receipts(
-        export.records, message_ids=log.possible_message_ids(), contents=export.contents
+        export.records, message_ids=log.all_message_ids(), contents=export.contents
     ):
         raise BadInputError(
             f"The archive's comment is damaged: event {number}, a compaction, {fault}.", hint=_DAMAGED_COMMENT_HINT

@@ -19,7 +19,7 @@ from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.receipts import CompactionReceipt, CompactionStep, CompactionStepName, make_receipt
 from lamella.core.log.turn import ArtifactForm, HistoryMode, Turn
 from lamella.core.messages import Message, ProviderReply, ToolCall
-from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
+from lamella.core.prompt.advance import LayoutPlanner, advance_by_turn, get_pending_prompt
 from lamella.core.prompt.layers.history import HistoryMessage
 from lamella.core.prompt.layers.tool_rounds import group_rounds, stub_result_message
 from lamella.core.prompt.prompt import Prompt
@@ -94,7 +94,7 @@ def plan_clearing(
     results that must not be cleared, and ``kept_tools`` the names of tools whose results must not. Results are cleared only
     if the request has the recall tool.
     """
-    prompt = pending_prompt(pending_state)
+    prompt = get_pending_prompt(pending_state)
     if not _may_clear(prompt):
         return None
     results = list_clearable_results(prompt, tokenizer, kept_ids, kept_tools)
@@ -122,8 +122,8 @@ def plan_clearing(
         clears_in_place=True,
         why=_explain(cut),
     )
-    cleared = advance(state, replace(turn, receipts=(receipt,)), plan_layout, tokenizer=tokenizer)
-    return (receipt, cleared) if pending_prompt(cleared).total < prompt.total else None
+    cleared = advance_by_turn(state, replace(turn, receipts=(receipt,)), plan_layout, tokenizer=tokenizer)
+    return (receipt, cleared) if get_pending_prompt(cleared).total < prompt.total else None
 
 
 def _may_clear(prompt: Prompt) -> bool:

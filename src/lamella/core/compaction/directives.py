@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from lamella.core.prompt.layers.digest import DigestMessage, digest_messages, question_message_number
+from lamella.core.prompt.layers.digest import DigestMessage, iter_digest_messages, question_message_number
 from lamella.core.prompt.layers.history import ConversationHistory, HistoryTurn
 from lamella.core.text.directives import find_directives
 from lamella.core.text.word_lists import WordLists
@@ -47,7 +47,7 @@ class Directives:
         return {one.question.id: join_excerpt(found[one.question.id]) for one in turns if one.question.id in found}
 
     def _iter_user_texts(self) -> Iterator[tuple[str, str]]:
-        texts = {message.number: message for message in digest_messages(self._history.digest)}
+        texts = {message.number: message for message in iter_digest_messages(self._history.digest)}
         yield from ((message.id, message.text) for number, message in sorted(texts.items()) if number % 2)
         yield from (
             (turn.question.id, turn.question.original)

@@ -11,7 +11,7 @@ from lamella.core.compaction.directives import Directives
 from lamella.core.compaction.rules import CompactionConfig, StageMessages
 from lamella.core.log.receipts import CompactionStep
 from lamella.core.log.turn import Turn
-from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
+from lamella.core.prompt.advance import LayoutPlanner, advance_by_turn, get_pending_prompt
 from lamella.core.prompt.layers.history import HistoryTurn
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import apply_step, fold_for_receipt, recompute_tool_result_positions, with_prefix_kept
@@ -148,7 +148,7 @@ def make_draft(
             fold_for_receipt(state, turn.turn_settings, tokenizer), turn.turn_settings, tokenizer
         )
     if turn_range.since_message or current_prompt is None or not _is_folded(current_prompt, state):
-        current_prompt = pending_prompt(advance(folded, turn, plan_layout, tokenizer=tokenizer))
+        current_prompt = get_pending_prompt(advance_by_turn(folded, turn, plan_layout, tokenizer=tokenizer))
     return PromptDraft(
         state=folded,
         turn=turn,
@@ -172,7 +172,7 @@ def apply_step_to_draft(draft: PromptDraft, step: CompactionStep) -> PromptDraft
     # The data of workflow stages is part of the system prompt of the turn, not of the state.
     if turn.system is not None and turn.system.workflow_detail:
         turn = replace(turn, system=turn.system.with_brief_stages(step.removed))
-    prompt = pending_prompt(advance(state, turn, draft.plan_layout, tokenizer=draft.tokenizer))
+    prompt = get_pending_prompt(advance_by_turn(state, turn, draft.plan_layout, tokenizer=draft.tokenizer))
     return replace(draft, state=state, turn=turn, prompt=prompt)
 
 

@@ -18,7 +18,7 @@ from lamella.core.compaction.outlines import (
 from lamella.core.compaction.rules import CompactionConfig
 from lamella.core.compaction.summaries import Summaries, SummaryRequest, with_history_summary
 from lamella.core.log.turn import ArtifactForm, HistoryMode, SecretPolicy, Turn, TurnSettings
-from lamella.core.prompt.advance import LayoutPlanner, advance, pending_prompt
+from lamella.core.prompt.advance import LayoutPlanner, advance_by_turn, get_pending_prompt
 from lamella.core.prompt.envelope import Envelope
 from lamella.core.prompt.layers.model import PLACEHOLDER_KINDS, LayerId, Segment, SegmentKind
 from lamella.core.prompt.state import PromptState
@@ -76,7 +76,7 @@ def fit_turn(
         turn, needs = with_history_summary(
             state, turn, settings.tokenizer, plan_layout=settings.plan_layout, config=config, summaries=summaries
         )
-    opened = advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
+    opened = advance_by_turn(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
     if needs or not _should_compact(opened, state, settings):
         return turn, opened, needs
     condensed = turn
@@ -89,7 +89,7 @@ def fit_turn(
     # Compare by identity: ``summarize_attachments`` and ``outline_attachments`` return the same object if nothing
     # changed.
     if condensed is not turn:
-        turn, opened = condensed, advance(state, condensed, settings.plan_layout, tokenizer=settings.tokenizer)
+        turn, opened = condensed, advance_by_turn(state, condensed, settings.plan_layout, tokenizer=settings.tokenizer)
     outlined = (
         turn
         if was_sent or not fixed_parts_exceed_hard_threshold(opened, settings.budget)
@@ -109,7 +109,9 @@ def _fit_by_stubbing(turn: Turn, pending_state: PromptState, fit: Callable[[Turn
     named = stub_attachments(turn, pending_state)
     if named is turn:
         return fit(turn)
-    shown = {one.id for one in pending_prompt(fit(named)[1]).rendered_attachments[0] if one.form is ArtifactForm.HANDLE}
+    shown = {
+        one.id for one in get_pending_prompt(fit(named)[1]).rendered_attachments[0] if one.form is ArtifactForm.HANDLE
+    }
     return fit(stub_attachments(turn, pending_state, only_ids=shown))
 
 
@@ -126,7 +128,7 @@ def _compact(
 
     ``pending_state`` is the state that waits for the reply without a compaction; it is built here if it is None.
     """
-    pending_state = pending_state or advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
+    pending_state = pending_state or advance_by_turn(state, turn, settings.plan_layout, tokenizer=settings.tokenizer)
     if not _should_compact(pending_state, state, settings):
         return turn, pending_state, ()
     plan = plan_compaction(
@@ -136,7 +138,7 @@ def _compact(
         tokenizer=settings.tokenizer,
         plan_layout=settings.plan_layout,
         window=settings.budget.window,
-        current_prompt=pending_prompt(pending_state),
+        current_prompt=get_pending_prompt(pending_state),
         goal_tokens=int(settings.budget.target * settings.budget.limit),
         soft_goal_tokens=int(settings.budget.soft_target * settings.budget.limit),
         summaries=summaries,
@@ -146,16 +148,16 @@ def _compact(
     if plan.summary_requests or plan.receipt is None:
         return turn, pending_state, plan.summary_requests
     turn = replace(turn, receipts=(plan.receipt,))
-    return turn, advance(state, turn, settings.plan_layout, tokenizer=settings.tokenizer), ()
+    return turn, advance_by_turn(state, turn, settings.plan_layout, tokenizer=settings.tokenizer), ()
 
 
 def _exceeds_hard_threshold(pending_state: PromptState, settings: PromptSettings) -> bool:
-    return exceeds_share(pending_prompt(pending_state).total, settings.budget.hard, settings.budget)
+    return exceeds_share(get_pending_prompt(pending_state).total, settings.budget.hard, settings.budget)
 
 
 def _should_compact(pending_state: PromptState, state: PromptState, settings: PromptSettings) -> bool:
     return should_compact(
-        pending_prompt(pending_state).total, settings.budget, last_compacted_total=state.last_compacted_total
+        get_pending_prompt(pending_state).total, settings.budget, last_compacted_total=state.last_compacted_total
     )
 
 

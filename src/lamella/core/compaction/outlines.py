@@ -18,8 +18,8 @@ from lamella.core.compaction.summaries import Summaries, SummaryRequest, prepend
 from lamella.core.compaction.summary_checks import find_summary_problem
 from lamella.core.log.turn import ArtifactForm, Turn
 from lamella.core.messages import Message, Role
-from lamella.core.prompt.advance import pending_prompt
-from lamella.core.prompt.attachments import named_only_warnings
+from lamella.core.prompt.advance import get_pending_prompt
+from lamella.core.prompt.attachments import warn_about_attachments_only_named
 from lamella.core.prompt.envelope import count_tokens, make_envelope
 from lamella.core.prompt.layers.library import MAX_HANDLE_LIST_TOKENS, can_shrink
 from lamella.core.prompt.layers.model import LayerId, TokenCounter
@@ -42,7 +42,7 @@ _MAX_LISTED_WARNINGS = 10
 
 def fixed_parts_exceed_hard_threshold(pending_state: PromptState, budget: TokenBudget) -> bool:
     """Return whether the parts that compaction cannot remove are over the hard threshold on their own."""
-    return exceeds_share(_count_unremovable_tokens(pending_prompt(pending_state), budget), budget.hard, budget)
+    return exceeds_share(_count_unremovable_tokens(get_pending_prompt(pending_state), budget), budget.hard, budget)
 
 
 def outline_attachments(
@@ -53,30 +53,38 @@ def outline_attachments(
     An attachment becomes one line if its share is too small for an outline. ``compacted_state`` is the state after
     everything earlier was compacted; the prompt of that state must fit too.
     """
-    prompt = pending_prompt(pending_state)
-    weights = _large_attachments(prompt)
+    prompt = get_pending_prompt(pending_state)
+    weights = _count_tokens_of_large_attachments(prompt)
     room = budget.current_turn_limit - (_count_unremovable_tokens(prompt, budget) - sum(weights.values()))
     if compacted_state is not None:
-        left = pending_prompt(compacted_state)
-        room = min(room, int(budget.hard * budget.limit) - (left.total - sum(_large_attachments(left).values())))
+        left = get_pending_prompt(compacted_state)
+        room = min(
+            room,
+            int(budget.hard * budget.limit) - (left.total - sum(_count_tokens_of_large_attachments(left).values())),
+        )
     brought: dict[str, Artifact] = {one.id: one for one in prompt.attached}
     floors = {name: _count_outline_frame_tokens(brought[name], prompt.tokenizer.count) for name in weights}
-    caps, named = _allocate_tokens_or_name(weights, floors, max_tokens=room)
-    texts = {name: _outline(brought[name], cap - floors[name], prompt.tokenizer.count) for name, cap in caps.items()}
-    told = _limit_warnings(
+    caps, named = _allocate_tokens_or_one_line(weights, floors, max_tokens=room)
+    texts = {
+        name: _build_outline_within(brought[name], cap - floors[name], prompt.tokenizer.count)
+        for name, cap in caps.items()
+    }
+    told = _limit_number_of_warnings(
         [f"{name} is sent as its outline: its {weights[name]:,} tokens do not fit." for name in texts]
     )
-    return _replace_texts(turn, {**texts, **dict.fromkeys(named, NAMED_ONLY)}, (*told, *named_only_warnings(named)))
+    return _replace_attachment_texts(
+        turn, {**texts, **dict.fromkeys(named, NAMED_ONLY)}, (*told, *warn_about_attachments_only_named(named))
+    )
 
 
 def stub_attachments(turn: Turn, pending_state: PromptState, *, only_ids: Collection[str] | None = None) -> Turn:
     """Return the turn with one line per attachment that may be shortened, or for those in ``only_ids``."""
-    small = [one.id for one in pending_prompt(pending_state).attached if may_be_sent_shorter(one)]
+    small = [one.id for one in get_pending_prompt(pending_state).attached if may_be_sent_shorter(one)]
     named = [name for name in small if only_ids is None or name in only_ids]
-    return _replace_texts(turn, dict.fromkeys(named, NAMED_ONLY), named_only_warnings(named))
+    return _replace_attachment_texts(turn, dict.fromkeys(named, NAMED_ONLY), warn_about_attachments_only_named(named))
 
 
-def _replace_texts(turn: Turn, texts: Mapping[str, str], new_warnings: Sequence[str]) -> Turn:
+def _replace_attachment_texts(turn: Turn, texts: Mapping[str, str], new_warnings: Sequence[str]) -> Turn:
     """Return the turn with these texts instead of its attachments, and with more warnings."""
     if not texts:
         return turn
@@ -93,7 +101,7 @@ def _replace_texts(turn: Turn, texts: Mapping[str, str], new_warnings: Sequence[
     )
 
 
-def _limit_warnings(sentences: Sequence[str]) -> tuple[str, ...]:
+def _limit_number_of_warnings(sentences: Sequence[str]) -> tuple[str, ...]:
     more = len(sentences) - _MAX_LISTED_WARNINGS
     return (*sentences[:_MAX_LISTED_WARNINGS], *((f"So are {more:,} more.",) if more > 0 else ()))
 
@@ -110,7 +118,7 @@ def may_be_sent_shorter(artifact: Artifact) -> bool:
     return can_shrink(artifact) and artifact.kind is not ArtifactKind.IMAGE
 
 
-def _large_attachments(prompt: Prompt) -> Mapping[str, int]:
+def _count_tokens_of_large_attachments(prompt: Prompt) -> Mapping[str, int]:
     """Return the attachments of this turn that may be shortened, with their token counts."""
     shrinks = {one.id for one in prompt.attached if may_be_sent_shorter(one)}
     return {
@@ -120,7 +128,7 @@ def _large_attachments(prompt: Prompt) -> Mapping[str, int]:
     }
 
 
-def _allocate_tokens_or_name(
+def _allocate_tokens_or_one_line(
     token_counts: Mapping[str, int], min_tokens: Mapping[str, int], *, max_tokens: int
 ) -> tuple[Mapping[str, int], Sequence[str]]:
     """Return a token limit for each attachment that must be shortened, and the ids that only get one line.
@@ -167,7 +175,7 @@ def _format_remaining_chars(chars: int) -> str:
     return f"[Made without a model: the beginning of each part. {chars:,} characters are left out.]"
 
 
-def _outline(artifact: Artifact, max_tokens: int, count: TokenCounter) -> str:
+def _build_outline_within(artifact: Artifact, max_tokens: int, count: TokenCounter) -> str:
     """Return the outline of an artifact within ``max_tokens`` tokens, and a line saying how much is missing."""
     text = text_for_model(artifact)
     # A text without headings has an empty outline at 0 characters per section.
@@ -203,12 +211,12 @@ def summarize_attachments(
     The same turn object is returned if the turn is short enough, if no summaries are available (``summaries`` is
     None), if nothing in it may be summarised, or if summaries must be fetched first.
     """
-    prompt = pending_prompt(pending_state)
+    prompt = get_pending_prompt(pending_state)
     tokenizer = prompt.tokenizer
     if summaries is None or not _exceeds_turn_share(prompt, budget):
         return turn, ()
-    long = _long_attachments(prompt, config)
-    same = dict(_previous_summaries(state, long))
+    long = _list_long_attachments(prompt, config)
+    same = dict(_iter_reusable_summaries(state, long))
     fresh = {name: one for name, one in long.items() if name not in same}
     needs = tuple(
         request
@@ -228,7 +236,7 @@ def summarize_attachments(
     return replace(turn, attached=attached, warnings=(*turn.warnings, *warnings)), ()
 
 
-def _previous_summaries(state: PromptState, attachments: Mapping[str, Artifact]) -> Iterator[tuple[str, str]]:
+def _iter_reusable_summaries(state: PromptState, attachments: Mapping[str, Artifact]) -> Iterator[tuple[str, str]]:
     """Yield summaries that an earlier turn made of the same texts, so that they are not requested again."""
     for name, artifact in attachments.items():
         entry = state.library.get(name)
@@ -247,7 +255,7 @@ def _exceeds_turn_share(prompt: Prompt, budget: TokenBudget) -> bool:
     return kept + sum(segment.tokens for segment in prompt.moved_attachments) > budget.current_turn_limit
 
 
-def _long_attachments(prompt: Prompt, config: CompactionConfig) -> Mapping[str, Artifact]:
+def _list_long_attachments(prompt: Prompt, config: CompactionConfig) -> Mapping[str, Artifact]:
     shown = {
         segment.id
         for segment in (*prompt.segments(LayerId.L3), *prompt.moved_attachments)

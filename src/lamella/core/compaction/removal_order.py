@@ -29,7 +29,7 @@ _SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f]+[.!?\u3002\uff01\uff1f]*")
 _QUESTION_END = re.compile(r"[?\uff1f][\s\"'\u201d\u2019)*_]*$")
 
 
-class _Content(NamedTuple):
+class _MessageContent(NamedTuple):
     """What a message contains that later turns may need."""
 
     numbers: int
@@ -46,8 +46,8 @@ def rank_messages_for_removal(messages: Sequence[DigestMessage], words: WordList
     scores: dict[str, float] = {}
     own = frozenset(words.first_person)
     for message in messages:
-        content = _read_content(message.text, own, words.acknowledgement_openings)
-        scores[message.id] = _score(content, new_words=len(content.words - seen), tokens=message.tokens)
+        content = _analyze_content(message.text, own, words.acknowledgement_openings)
+        scores[message.id] = _score_information(content, new_words=len(content.words - seen), tokens=message.tokens)
         seen |= content.words
     return sorted(
         messages,
@@ -59,7 +59,7 @@ def rank_messages_for_removal(messages: Sequence[DigestMessage], words: WordList
     )
 
 
-def _score(content: _Content, *, new_words: int, tokens: int) -> float:
+def _score_information(content: _MessageContent, *, new_words: int, tokens: int) -> float:
     information = (
         1
         + 0.5 * min(content.numbers, 4)
@@ -75,7 +75,7 @@ def _score(content: _Content, *, new_words: int, tokens: int) -> float:
 
 
 @lru_cache(maxsize=1 << 13)
-def _read_content(text: str, own: frozenset[str], openings: tuple[str, ...]) -> _Content:
+def _analyze_content(text: str, own: frozenset[str], openings: tuple[str, ...]) -> _MessageContent:
     sentences = [match[0].strip() for match in _SENTENCE.finditer(text)]
     sentences = [sentence for sentence in sentences if sentence]
     stated = [sentence for sentence in sentences if not _QUESTION_END.search(sentence)]
@@ -87,13 +87,13 @@ def _read_content(text: str, own: frozenset[str], openings: tuple[str, ...]) -> 
         names += sum(word[0].isupper() and word.casefold() not in own for word in spoken[1:])
         names += len(_KATAKANA_NAME.findall(sentence))
         first_person += _count_first_person(sentence, spoken, own)
-    return _Content(
+    return _MessageContent(
         numbers=numbers,
         names=names,
         first_person=first_person,
-        words=frozenset(_iter_vocabulary(text)),
+        words=frozenset(_list_words(text)),
         has_only_questions=bool(sentences) and not stated,
-        is_opened_by_acknowledgement=_opens_with(text, openings),
+        is_opened_by_acknowledgement=_starts_with_any(text, openings),
     )
 
 
@@ -102,7 +102,7 @@ def _count_first_person(sentence: str, spoken: Sequence[str], own: Set[str]) -> 
     return found + sum(sentence.count(word) for word in own if _UNSPACED_RUN.match(word))
 
 
-def _iter_vocabulary(text: str) -> list[str]:
+def _list_words(text: str) -> list[str]:
     """Return the words of a text; of scripts without spaces, all pairs of characters."""
     found: list[str] = []
     for word in _WORD.findall(text):
@@ -113,7 +113,7 @@ def _iter_vocabulary(text: str) -> list[str]:
     return found
 
 
-def _opens_with(text: str, openings: Sequence[str]) -> bool:
+def _starts_with_any(text: str, openings: Sequence[str]) -> bool:
     start = " ".join(text[:60].casefold().split())
     return any(
         start.startswith(opening)

@@ -2,7 +2,7 @@
 
 Completed workflow stages (``drop_oldest_stages``), library entries (``shrink_to_previews``, ``shrink_to_handles``),
 tool results (``stub_tool_results``), acknowledgements (``drop_chitchat``), replies (``outline_replies``) and whole
-turns (``drop_expendable``). Each step frees what the draft is over its target and no more: see ``select_to_free``.
+turns (``drop_expendable``). Each step frees what the draft is over its target and no more: see ``select_first_that_free_enough``.
 
 Pinned entries, and entries that cannot be read again, are never shortened. The user's messages go last: they are the
 smaller part of most conversations and contain most of what is needed later.
@@ -21,7 +21,7 @@ from lamella.core.log.receipts import CompactionStep, CompactionStepName
 from lamella.core.log.turn import ArtifactForm, HistoryMode
 from lamella.core.prompt.attachments import is_in_working_set, stub_id
 from lamella.core.prompt.folding import stub_tool_result
-from lamella.core.prompt.layers.digest import DigestMessage, digest_messages, render_digest_line
+from lamella.core.prompt.layers.digest import DigestMessage, iter_digest_messages, render_digest_line
 from lamella.core.prompt.layers.history import HistoryMessage, HistoryTurn, render_notice
 from lamella.core.prompt.layers.library import PlacedArtifact, can_shrink, render_shorter_form
 from lamella.core.prompt.layers.tool_rounds import TOOL_KIND, group_rounds, stub_result_message
@@ -80,7 +80,7 @@ def _remove_oldest_stage(draft: PromptDraft, name: CompactionStepName, *, recent
 # Selection: candidates in order until they free enough tokens.
 
 
-def select_to_free(
+def select_first_that_free_enough(
     candidates: Iterable[tuple[str, int]], excess: int, *, drop_unneeded: bool = False
 ) -> tuple[str, ...]:
     """Return the first candidates that together free the excess, without those that free nothing.
@@ -114,7 +114,7 @@ def shrink_to_previews(draft: PromptDraft) -> CompactionStep | None:
         if entry.form is ArtifactForm.FULL
         and len(entry.artifact.text) > draft.config.for_kind(entry.artifact.kind).preview_over
     )
-    taken = select_to_free(large, draft.excess_tokens)
+    taken = select_first_that_free_enough(large, draft.excess_tokens)
     return CompactionStep(name=CompactionStepName.PREVIEW, removed=taken) if taken else None
 
 
@@ -126,7 +126,7 @@ def shrink_to_handles(draft: PromptDraft) -> CompactionStep | None:
         if not one[1].is_listed and not _is_in_working_set(*one, draft)
     )
     freed = ((name, entry.tokens - draft.tokenizer.count(render_list_line(entry.artifact))) for name, entry in stale)
-    taken = select_to_free(freed, draft.excess_tokens)
+    taken = select_first_that_free_enough(freed, draft.excess_tokens)
     return CompactionStep(name=CompactionStepName.HANDLE, removed=taken) if taken else None
 
 
@@ -177,7 +177,7 @@ def stub_tool_results(draft: PromptDraft) -> CompactionStep | None:
     The results of the last turn and of the last two tool rounds of the current turn are kept, unless the turn could
     not be sent otherwise (``draft.is_last_resort`` and ``draft.is_turn_stuck``).
     """
-    taken = select_to_free(
+    taken = select_first_that_free_enough(
         _iter_stub_candidates(draft),
         draft.excess_tokens + (_NOTICE_TOKENS if draft.is_turn_stuck else 0),
         drop_unneeded=draft.is_turn_stuck,
@@ -288,7 +288,7 @@ class RemovableTurn(NamedTuple):
     has_code: bool = False
 
 
-def rank_expendable(candidates: Sequence[RemovableTurn], *, total_turns: int) -> tuple[str, ...]:
+def rank_by_expendability(candidates: Sequence[RemovableTurn], *, total_turns: int) -> tuple[str, ...]:
     """Return the ids of the turns, most expendable first; equal scores put the older turn first."""
     ranked = sorted(candidates, key=lambda turn: (-turn_expendability(turn, total_turns=total_turns), turn.position))
     return tuple(turn.id for turn in ranked)
@@ -436,7 +436,7 @@ def outline_replies(draft: PromptDraft) -> CompactionStep | None:
     )
     freed = ((segment.id, segment.tokens - count(text)) for segment, text in outlined if text is not None)
     # A very long reply can free everything alone; smaller ones chosen before it are then left as they are.
-    taken = select_to_free(freed, draft.excess_tokens, drop_unneeded=True)
+    taken = select_first_that_free_enough(freed, draft.excess_tokens, drop_unneeded=True)
     if not taken:
         return None
     originals = {reply.id: reply.original for reply, _ in large}
@@ -527,7 +527,7 @@ def _drop_digest_messages(draft: PromptDraft) -> CompactionStep | None:
     Once only such sentences are left, and they are many, the oldest of them leave first, so that whatever takes one
     back stays longer.
     """
-    every = list(digest_messages(draft.state.history.digest))
+    every = list(iter_digest_messages(draft.state.history.digest))
     pinned = draft.prompt.pinned
     kept_turns = {message.turn_index for message in every if message.id in pinned}
     free = [
@@ -585,8 +585,10 @@ def _drop_turns(draft: PromptDraft) -> CompactionStep | None:
         return None
     turns = {turn.question.segment.id: turn for turn in free}
     candidates = _make_removable_turns(free)
-    ranked = rank_expendable(candidates, total_turns=len(free) + 1)
-    replies = select_to_free(_tokens_freed_by_replies([turns[name] for name in ranked], draft), draft.excess_tokens)
+    ranked = rank_by_expendability(candidates, total_turns=len(free) + 1)
+    replies = select_first_that_free_enough(
+        _tokens_freed_by_replies([turns[name] for name in ranked], draft), draft.excess_tokens
+    )
     if replies:
         return CompactionStep(name=CompactionStepName.EXPENDABLE, removed=replies)
     if draft.turn_range.since_message:
@@ -599,7 +601,7 @@ def _drop_turns(draft: PromptDraft) -> CompactionStep | None:
     weights = ((name, weighed[name] + overhead) for name in ranked)
     # The notice about removed messages costs tokens too, unless the prompt already has it.
     notice = 0 if draft.prompt.preamble.notice else draft.tokenizer.count(render_notice(len(turns), brief=True))
-    taken = set(select_to_free(weights, draft.excess_tokens + notice))
+    taken = set(select_first_that_free_enough(weights, draft.excess_tokens + notice))
     return remove_turns_keeping_directives(
         draft, CompactionStepName.EXPENDABLE, [turn for name, turn in turns.items() if name in taken]
     )

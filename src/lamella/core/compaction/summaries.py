@@ -29,10 +29,10 @@ from lamella.core.compaction.summary_checks import find_foreign_text_problem, fi
 from lamella.core.log.receipts import CompactionStep, CompactionStepName, SkippedStep
 from lamella.core.log.turn import ArtifactForm, Turn
 from lamella.core.messages import Message, Role
-from lamella.core.prompt.advance import LayoutPlanner, advance
+from lamella.core.prompt.advance import LayoutPlanner, advance_by_turn
 from lamella.core.prompt.folding import MAX_PLACEHOLDER_TOKENS, count_summarized_turns, question_ids
 from lamella.core.prompt.invariants import legal_cuts
-from lamella.core.prompt.layers.digest import digest_messages, question_message_number
+from lamella.core.prompt.layers.digest import iter_digest_messages, question_message_number
 from lamella.core.prompt.layers.history import (
     EMPTY_PREAMBLE,
     HistoryTurn,
@@ -317,7 +317,7 @@ def _citable_messages(
     for number, message in numbered_messages([turn for turn in draft.state.history.turns if turn.turn_index <= last]):
         found[number] = _join_message(found.get(number), message)
     covered = frozenset(found)
-    for kept in digest_messages(draft.state.history.digest):
+    for kept in iter_digest_messages(draft.state.history.digest):
         if kept.number not in covered:
             found[kept.number] = CitedMessage(kept.text, is_user=kept.number % 2 == 1)
     for summary in earlier_summaries:
@@ -542,7 +542,7 @@ def with_history_summary(
 
     The turn is unchanged unless it starts an epoch in which hidden turns can be summarised.
     """
-    now = advance(state, turn, plan_layout, tokenizer=tokenizer)
+    now = advance_by_turn(state, turn, plan_layout, tokenizer=tokenizer)
     covered = now.history.turns[: count_summarized_turns(now.history.hidden_turns)]
     oldest = _newest_readable_turns(covered, config)
     if not oldest or now.epoch == state.epoch:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from lamella.core.compaction.draft import PromptDraft
 from lamella.core.log.receipts import CompactionCertificate, CompactionStep
 from lamella.core.log.turn import ArtifactForm
-from lamella.core.prompt.layers.digest import digest_messages
+from lamella.core.prompt.layers.digest import iter_digest_messages
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import UNSPACED_SCRIPTS, WORD_ENDS, WORD_STARTS, detect_foreign_language
@@ -230,7 +230,7 @@ def build_certificate(
             words[word] = words.get(word, False) or recalled
     stand = _exact_strings_still_in_prompt(draft, words) if words else set[str]()
     users = {turn.question.id for turn in before.history.turns}
-    users |= {message.id for message in digest_messages(before.history.digest)}
+    users |= {message.id for message in iter_digest_messages(before.history.digest)}
     # Most compactions only shorten replies, and then no message has to be read for directives.
     found = {} if named.isdisjoint(users) else replace(draft, state=before).directives.by_message
     said: dict[str, bool] = {}
@@ -272,7 +272,7 @@ def _touched_texts(before: PromptState, removed_ids: Collection[str], branch_ids
     said = [one for turn in exchanges for one in (turn.question, turn.reply, *turn.joined_replies)]
     touched = [
         (message.text, not branch_ids or message.id in branch_ids)
-        for message in digest_messages(before.history.digest)
+        for message in iter_digest_messages(before.history.digest)
         if message.id in removed_ids
     ]
     touched += [
@@ -300,5 +300,5 @@ def _iter_shortened_texts(draft: PromptDraft) -> Iterator[str]:
 
 def _iter_user_texts(draft: PromptDraft) -> Iterator[str]:
     history = draft.state.history
-    yield from (message.text for message in digest_messages(history.digest))
+    yield from (message.text for message in iter_digest_messages(history.digest))
     yield from (turn.question.text for turn in history.turns)

@@ -16,7 +16,7 @@ from lamella.core.layout.layouts import (
     collect_layout_inputs,
     count_message_tokens,
     estimate_question_tokens,
-    estimate_reuse,
+    estimate_reuse_probabilities,
     expected_short_expiries,
     keep_compacted_prefix,
     requested_fold_reason,
@@ -25,7 +25,7 @@ from lamella.core.layout.layouts import (
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.turn import CacheExpiry, HistoryMode, LayoutMode, LayoutPlan, Turn
 from lamella.core.prompt.cache_history import CacheEntry, CacheHistory, record_keep_alive, record_pause
-from lamella.core.prompt.layers.library import handle_list_budget
+from lamella.core.prompt.layers.library import max_handle_list_tokens
 from lamella.core.prompt.prompt import Prompt, has_system_message
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
@@ -72,20 +72,20 @@ def plan_by_cost(
     If the request is over that limit, a cut brings it down to ``target`` if it can. ``kept_alive_at`` is when a
     keep-alive last renewed the cache, if one did.
     """
-    expires_at = _cache_expiry(state, profile, at, kept_alive_at=kept_alive_at)
+    expires_at = _classify_cache_expiry(state, profile, at, kept_alive_at=kept_alive_at)
     is_cached = (
         state
         if kept_alive_at is None
         else replace(state, cache_history=record_keep_alive(state.cache_history, kept_alive_at))
     )
     target = max_tokens if target is None else target
-    layout_plan = _plan_for_expiry(
+    layout_plan = _plan_after_expiry(
         is_cached, turn, profile, tokenizer=tokenizer, max_tokens=max_tokens, target=target, at=at, expiry=expires_at
     )
     return replace(layout_plan, at=at, expiry=expires_at, kept_alive_at=kept_alive_at)
 
 
-def _plan_for_expiry(
+def _plan_after_expiry(
     state: PromptState,
     turn: Turn,
     profile: CacheProfile,
@@ -110,7 +110,7 @@ def _plan_for_expiry(
         return LayoutPlan(keep_messages=0, why=why, breakpoints=marks if profile.marks else ())
     cache_history = record_pause(state.cache_history, expiry)
     inputs, forms = collect_layout_inputs(
-        state, turn, profile, probabilities=estimate_reuse(cache_history), tokenizer=tokenizer, at=at
+        state, turn, profile, probabilities=estimate_reuse_probabilities(cache_history), tokenizer=tokenizer, at=at
     )
     candidates = list_layout_options(inputs, asked_at)
     reason = requested_fold_reason(turn)
@@ -187,7 +187,7 @@ def changes_prefix_anyway(prompt: Prompt, profile: CacheProfile) -> bool:
     return layout_plan.cost > layout_plan.other or layout_plan.cost + again <= layout_plan.other
 
 
-def _cache_expiry(
+def _classify_cache_expiry(
     state: PromptState, profile: CacheProfile, at: datetime | None, *, kept_alive_at: datetime | None
 ) -> CacheExpiry:
     """Return what the pause before this request did to the cache."""
@@ -232,7 +232,7 @@ def list_layout_options(inputs: LayoutInputs, question_index: int) -> list[Layou
         again += moved
         update_tokens -= sum([inputs.update_tokens[name] for name in new if name in inputs.update_tokens])
         total = stays - removed_tokens + again + update_tokens
-        total += min(handle_list_budget(total), HANDLE_TOKENS * len(listed))
+        total += min(max_handle_list_tokens(total), HANDLE_TOKENS * len(listed))
         # Artifacts that stay readable above the cut but are no longer attached must be named again.
         handle_tokens = HANDLE_TOKENS * (len(unused_names) - len(listed))
         total += handle_tokens

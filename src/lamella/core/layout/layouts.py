@@ -3,7 +3,7 @@
 ``choose_layout`` calls the planner of the layout mode: ``library`` moves attachments into the system message after
 each turn, ``in_place`` only appends until an epoch ends, and ``auto`` follows the plan that costs decided when the
 turn was asked; that plan is stored with the turn. ``collect_layout_inputs`` collects the inputs of a cost-based plan,
-and ``estimate_reuse`` estimates from the history of a conversation how often caches expire and artifacts leave or
+and ``estimate_reuse_probabilities`` estimates from the history of a conversation how often caches expire and artifacts leave or
 return. A new conversation starts from typical values. ``is_keep_alive_worth_it`` decides about keep-alives.
 """
 
@@ -27,10 +27,16 @@ from lamella.core.prompt.attachments import (
     drop_from_library,
     is_in_working_set,
 )
-from lamella.core.prompt.cache_history import AttachmentStats, CacheEntry, CacheHistory, age_bucket_index, sum_stats
+from lamella.core.prompt.cache_history import (
+    AttachmentStats,
+    CacheEntry,
+    CacheHistory,
+    age_bucket_index,
+    sum_attachment_stats,
+)
 from lamella.core.prompt.cutting import has_no_attachments, must_stay_readable, to_call_line
 from lamella.core.prompt.layers.history import history_messages
-from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, can_shrink, carried_form
+from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, can_shrink, choose_carried_form
 from lamella.core.prompt.layers.model import build_system_layer, message_position
 from lamella.core.prompt.prompt import has_system_message
 from lamella.core.prompt.receipts import UNDO_CAUSE
@@ -86,7 +92,11 @@ class ReuseProbabilities(NamedTuple):
         It is the saved reading, less the cost of writing the text again if the artifact comes back.
         """
         back = self.reattach_probability(name)
-        return (1 - self.expiry) * (read - write * back) / (back + self.expiry + _estimate_later_cut(read, write))
+        return (
+            (1 - self.expiry)
+            * (read - write * back)
+            / (back + self.expiry + _estimate_saving_of_later_cut(read, write))
+        )
 
     def cost_of_cut_next_turn(
         self, read: float, write: float, *, tokens_after_cut: int, leaving_tokens: float
@@ -100,17 +110,17 @@ class ReuseProbabilities(NamedTuple):
 
     def saving_of_removed_text(self, read: float, write: float) -> float:
         """Return the expected saving per token of removing text that never comes back."""
-        return (1 - self.expiry) * read / (self.expiry + _estimate_later_cut(read, write))
+        return (1 - self.expiry) * read / (self.expiry + _estimate_saving_of_later_cut(read, write))
 
 
-def _estimate_later_cut(read: float, write: float) -> float:
+def _estimate_saving_of_later_cut(read: float, write: float) -> float:
     return min(1.0, _LATER_CUT_PROBABILITY * math.sqrt(read / (write - read))) if write > read else 1.0
 
 
-def estimate_reuse(cache_history: CacheHistory) -> ReuseProbabilities:
+def estimate_reuse_probabilities(cache_history: CacheHistory) -> ReuseProbabilities:
     """Estimate the probabilities from the cache history of a branch."""
     lapses, seen = cache_history.short_expiries + cache_history.long_expiries, cache_history.requests
-    stayed, dropped, absent, returned = sum_stats(cache_history.attachment_stats)
+    stayed, dropped, absent, returned = sum_attachment_stats(cache_history.attachment_stats)
     # Observed rates, smoothed with the typical values. The last term of the first one is the chance that the
     # conversation ends, which makes later savings as worthless as an expiry does.
     return ReuseProbabilities(
@@ -151,7 +161,7 @@ HANDLE_TOKENS = 12
 _EXTRA_LINE_TOKENS = 50
 
 
-class AttachmentCarrier(NamedTuple):
+class MessageWithAttachments(NamedTuple):
     """A turn whose question contains more than the typed text.
 
     Attributes:
@@ -191,7 +201,7 @@ class LayoutInputs(NamedTuple):
 
     first_message_after_system: int
     cumulative_tokens: Sequence[int]
-    carriers: Sequence[AttachmentCarrier]
+    carriers: Sequence[MessageWithAttachments]
     cache_entries: Sequence[CacheEntry]
     stable_message: int | None
     probabilities: ReuseProbabilities
@@ -202,7 +212,7 @@ class LayoutInputs(NamedTuple):
     in_use_order: Sequence[str]
     label_tokens: int
 
-    def reusable_message_head(self, carrier: AttachmentCarrier) -> Sequence[tuple[str, int]]:
+    def reusable_message_head(self, carrier: MessageWithAttachments) -> Sequence[tuple[str, int]]:
         """Return the artifacts that can stay at the head of a message.
 
         It ends at the first artifact that changed and is shown in full again, since its old copy becomes unused.
@@ -241,7 +251,7 @@ def collect_layout_inputs(
     attached: dict[str, Artifact] = {artifact.id: artifact for artifact in collect_attachments(turn, library)[0]}
     index = get_index(state)
     placed = index.active_placed
-    if index.covers(linger=turn.turn_settings.linger, turn_number=state.turn_count, names=attached):
+    if index.suffices_for_turn(linger=turn.turn_settings.linger, turn_number=state.turn_count, names=attached):
         # Nothing that is only counted in the list of handles matters.
         library = (
             {name: library[name] for name in index.active_library if name in library}
@@ -258,7 +268,9 @@ def collect_layout_inputs(
     shows_all = turn.turn_settings.history is HistoryMode.FULL and not state.history.hides_turns
     heads = not profile.marks and shows_all
     order = (
-        _library_order(library, alive, attached, probabilities=probabilities, turn=state.turn_count) if heads else []
+        _order_library_entries(library, alive, attached, probabilities=probabilities, turn=state.turn_count)
+        if heads
+        else []
     )
     # Handles in the list of removed artifacts move with a cut, so removing them saves nothing.
     alive |= {name for name, one in placed.items() if one.form is ArtifactForm.HANDLE and name in library}
@@ -267,7 +279,7 @@ def collect_layout_inputs(
     inputs = LayoutInputs(
         first_message_after_system=first,
         cumulative_tokens=ends,
-        carriers=_attachment_carriers(state, placed, alive, kept_placed, first=first, tokenizer=tokenizer),
+        carriers=_list_messages_with_attachments(state, placed, alive, kept_placed, first=first, tokenizer=tokenizer),
         cache_entries=entries,
         stable_message=state.cache_history.stable_message,
         probabilities=probabilities,
@@ -279,7 +291,7 @@ def collect_layout_inputs(
         leaving={
             name
             for name in alive - attached.keys()
-            if _is_leaving(library[name], turn.turn_settings, turn=state.turn_count)
+            if _leaves_working_set_after(library[name], turn.turn_settings, turn=state.turn_count)
         },
         in_use_order=order,
         label_tokens=tokenizer.count(QUERY_LABEL) if kept_placed else 0,
@@ -287,7 +299,7 @@ def collect_layout_inputs(
     return _count_update_tokens(inputs, state, attached, tokenizer=tokenizer)
 
 
-def _library_order(
+def _order_library_entries(
     library: Mapping[str, LibraryEntry],
     in_use: Set[str],
     attached: Mapping[str, Artifact],
@@ -303,7 +315,7 @@ def _library_order(
     return sorted(names, key=lambda name: due[ages[name]])
 
 
-def _is_leaving(entry: LibraryEntry, turn_settings: TurnSettings, *, turn: int) -> bool:
+def _leaves_working_set_after(entry: LibraryEntry, turn_settings: TurnSettings, *, turn: int) -> bool:
     """Return whether this is the last turn in which an entry is in the working set."""
     stays = is_in_working_set(entry, turn_settings, turn_number=turn + 1)
     return is_in_working_set(entry, turn_settings, turn_number=turn) and not stays and can_shrink(entry.artifact)
@@ -341,7 +353,7 @@ def _is_unexpired(entry: CacheEntry, profile: CacheProfile, at: datetime | None)
     return (at - entry.at).total_seconds() <= lasts
 
 
-def _attachment_carriers(
+def _list_messages_with_attachments(
     state: PromptState,
     placed: Mapping[str, PlacedArtifact],
     in_use: set[str],
@@ -349,10 +361,10 @@ def _attachment_carriers(
     *,
     first: int,
     tokenizer: Tokenizer,
-) -> list[AttachmentCarrier]:
+) -> list[MessageWithAttachments]:
     """List the turns whose questions contain attachments; those in ``reusable`` may stay at the head of one."""
     owners = {piece: name for name, one in placed.items() for piece in one.pieces if name in state.library}
-    carriers: list[AttachmentCarrier] = []
+    carriers: list[MessageWithAttachments] = []
     at = first
     for turn in state.history.shown:
         if turn.question_message is not turn.question.message and not has_no_attachments(turn):
@@ -367,15 +379,15 @@ def _attachment_carriers(
             known = sum(sum(sizes.values()) for sizes in tokens.values())
             known += sum([to_call_line(placed_result, tokenizer).tokens for placed_result in turn.tool_results])
             rest = max(0, turn.question_message.tokens - turn.question.message.tokens - known)
-            head = _message_head_parts(turn.question_message, owners, reusable, at=at) if reusable else ()
+            head = _list_artifacts_at_message_head(turn.question_message, owners, reusable, at=at) if reusable else ()
             carriers.append(
-                AttachmentCarrier(at, tuple(tokens[False].items()), tuple(tokens[True].items()), rest, head)
+                MessageWithAttachments(at, tuple(tokens[False].items()), tuple(tokens[True].items()), rest, head)
             )
         at += 2 + len(turn.rounds)
     return carriers
 
 
-def _message_head_parts(
+def _list_artifacts_at_message_head(
     sent: Message, owners: Mapping[str, str], reusable: Mapping[str, PlacedArtifact], *, at: int
 ) -> tuple[tuple[str, int], ...]:
     """Return the artifacts at the beginning of a message that have their only copy there."""
@@ -506,7 +518,7 @@ def plan_restored_texts(state: PromptState, turn: Turn) -> LayoutPlan | None:
         and entry.artifact.hash == artifact.hash
         and artifact.id not in turn.drop
         and _is_attached_in_full(artifact)
-        and carried_form(entry, turn.turn_settings) is ArtifactForm.PREVIEW
+        and choose_carried_form(entry, turn.turn_settings) is ArtifactForm.PREVIEW
     }
     return replace(_FOLD_INTO_LIBRARY_PLAN, forms=forms) if forms else None
 
@@ -547,7 +559,7 @@ def _find_settings_fold_reason(state: PromptState, turn: Turn) -> str | None:
 def requested_fold_reason(turn: Turn) -> str | None:
     """Return why a turn folds although every message could stay; None if it does not."""
     if turn.drop:
-        names = [_shorten_id(one) for one in turn.drop]
+        names = [_strip_hash_from_id(one) for one in turn.drop]
         shown = names if len(names) <= _MAX_NAMED_DROPS else names[: _MAX_NAMED_DROPS - 1]
         shown += [f"{len(names) - len(shown):,} more"] if len(names) > len(shown) else []
         listed = f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
@@ -555,7 +567,7 @@ def requested_fold_reason(turn: Turn) -> str | None:
     return "a fold was asked for" if turn.fold else None
 
 
-def _shorten_id(name: str) -> str:
+def _strip_hash_from_id(name: str) -> str:
     """Return an artifact id without the hash that ids of images, selections and queries contain.
 
     The reason of a plan is stored. An id says no more than the stored command does, but a title could outlive an erasure.

@@ -5,7 +5,7 @@
 is found by comparing bytes. A cache either serves every prefix that was sent, or, if its profile has breakpoints, only
 prefixes that end where an earlier request had a breakpoint.
 
-``check_profile`` compares a profile with reported usage. It uses only requests whose prefix did not change. One miss
+``find_profile_contradictions`` compares a profile with reported usage. It uses only requests whose prefix did not change. One miss
 proves nothing, since caches may drop entries at any time; two misses on the same side of every hit do.
 """
 
@@ -120,16 +120,16 @@ class CacheSimulation(Struct, frozen=True, kw_only=True, gc=False):
 
     requests: tuple[tuple[CacheRequest, DivergencePoint], ...] = ()
 
-    def serve(
+    def simulate_request(
         self, request: CacheRequest, *, profile: CacheProfile, tokenizer: Tokenizer
     ) -> tuple[CacheUsage, "CacheSimulation"]:
         """Return what the cache serves of a request, and the cache afterwards."""
         # Compare before dropping expired requests: the stored forks refer to the newest request, expired or not.
-        forks = _divergence_points(self.requests, request, profile)
+        forks = _find_divergence_points(self.requests, request, profile)
         if profile.lifetime is not None and request.at is not None:
             forks = [pair for pair in forks if not _is_expired(pair[1], request.at, profile.lifetime)]
         if profile.marks:
-            usage, request = _serve_at_breakpoints(forks, request, profile, tokenizer)
+            usage, request = _simulate_cache_with_breakpoints(forks, request, profile, tokenizer)
         else:
             _, best_entry = max(forks, key=lambda pair: pair[0], default=(NO_COMMON_PREFIX, None))
             shared = count_shared_prefix_tokens(best_entry, request, tokenizer, profile=profile) if best_entry else 0
@@ -140,7 +140,7 @@ class CacheSimulation(Struct, frozen=True, kw_only=True, gc=False):
         return usage, CacheSimulation(requests=remembered)
 
 
-def _serve_at_breakpoints(
+def _simulate_cache_with_breakpoints(
     forks: Sequence[tuple[DivergencePoint, CacheRequest]],
     request: CacheRequest,
     profile: CacheProfile,
@@ -151,7 +151,7 @@ def _serve_at_breakpoints(
     # If the model or the tools differ, nothing is shared, not even the tool definitions.
     same = [(fork, one) for fork, one in forks if one.model == request.model and one.tools == request.tools]
     known = {end for fork, one in same for end in _cached_prefixes(one, profile, tokenizer) if (*end, 0) <= fork}
-    found = max((end for end in known if _is_in_reach(request, end, breakpoints, profile)), default=None)
+    found = max((end for end in known if _is_reached_by_lookback(request, end, breakpoints, profile)), default=None)
     read = 0 if found is None else count_prefix_tokens(request, found, tokenizer)
     last = count_prefix_tokens(request, breakpoints[-1], tokenizer) if breakpoints else 0
     entries = breakpoints if found is None or found in breakpoints else tuple(sorted((*breakpoints, found)))
@@ -179,7 +179,7 @@ def choose_breakpoints(request: CacheRequest, profile: CacheProfile, tokenizer: 
     A prefix below the cache minimum gets none.
     """
     wanted, tail, previous = request.breakpoints, request.breakpoints.tail, request.breakpoints.previous_tail
-    if tail and previous and _is_in_reach(request, previous, (tail,), profile):
+    if tail and previous and _is_reached_by_lookback(request, previous, (tail,), profile):
         previous = None
     ends = dict.fromkeys((*wanted.requested, tail, previous, *wanted.sections))
     long_enough = (
@@ -188,7 +188,7 @@ def choose_breakpoints(request: CacheRequest, profile: CacheProfile, tokenizer: 
     return tuple(sorted(list(long_enough)[: profile.marks]))
 
 
-def _is_in_reach(
+def _is_reached_by_lookback(
     request: CacheRequest, end: PrefixEnd, breakpoints: Iterable[PrefixEnd], profile: CacheProfile
 ) -> bool:
     """Return whether the search back from one of the breakpoints reaches the end of a prefix."""
@@ -235,7 +235,7 @@ def count_prefix_tokens(request: CacheRequest, end: PrefixEnd, tokenizer: Tokeni
     return tokens + (sum(counts[:pieces]) if known else count_pieces_tokens(message.pieces[:pieces], tokenizer.count))
 
 
-def _divergence_points(
+def _find_divergence_points(
     remembered: Sequence[tuple[CacheRequest, DivergencePoint]], now: CacheRequest, profile: CacheProfile
 ) -> list[tuple[DivergencePoint, CacheRequest]]:
     """Return where each remembered request differs from this one, oldest first.
@@ -246,10 +246,10 @@ def _divergence_points(
     if not remembered:
         return []
     newest, _ = remembered[-1]
-    latest = _divergence_point(newest, now, profile)
+    latest = _find_divergence_point(newest, now, profile)
     forks: list[tuple[DivergencePoint, CacheRequest]] = []
     for one, fork in remembered[:-1]:
-        forks.append((min(fork, latest) if fork != latest else _divergence_point(one, now, profile), one))
+        forks.append((min(fork, latest) if fork != latest else _find_divergence_point(one, now, profile), one))
     return [*forks, (latest, newest)]
 
 
@@ -284,7 +284,7 @@ def _is_expired(earlier: CacheRequest, now: datetime, lifetime: int) -> bool:
     return earlier.at is not None and (now - earlier.at).total_seconds() > lifetime
 
 
-def _divergence_point(earlier: CacheRequest, now: CacheRequest, profile: CacheProfile) -> DivergencePoint:
+def _find_divergence_point(earlier: CacheRequest, now: CacheRequest, profile: CacheProfile) -> DivergencePoint:
     """Return where two requests differ, by bytes or by a change that invalidates the cache."""
     if earlier.model != now.model or earlier.tools != now.tools:
         return NO_COMMON_PREFIX
@@ -325,7 +325,7 @@ class PerfectCache(Struct, frozen=True, kw_only=True, gc=False):
     levels: tuple[Mapping[str, int], ...] = ()
     tokenizer_name: str = ""
 
-    def serve(
+    def simulate_request(
         self, messages: Iterable[Message], usage: CacheUsage, *, profile: CacheProfile, tokenizer: Tokenizer
     ) -> tuple[CacheUsage, "PerfectCache"]:
         """Return the lowest cost of the same text in any arrangement, and the cache afterwards.
@@ -355,10 +355,10 @@ class PerfectCache(Struct, frozen=True, kw_only=True, gc=False):
         ideal = replace(profile, minimum=0, granularity=1, bills_writes=False)
         total = usage.read + usage.write + usage.uncached
         served = split_by_price_class(min(max(known, usage.read), total), total, ideal)
-        return served, PerfectCache(levels=_add_level(levels, new), tokenizer_name=tokenizer.name)
+        return served, PerfectCache(levels=_merge_into_levels(levels, new), tokenizer_name=tokenizer.name)
 
 
-def _add_level(levels: tuple[Mapping[str, int], ...], new: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
+def _merge_into_levels(levels: tuple[Mapping[str, int], ...], new: Mapping[str, int]) -> tuple[Mapping[str, int], ...]:
     """Return the levels with new pieces, merged until each is at least twice as large as the next one."""
     if not new:
         return levels
@@ -415,7 +415,7 @@ def _ends_at_token_boundary(pieces: Sequence[str], at: int) -> bool:
 
 def _common_tokens_in_text(old: str, new: str, tokenizer: Tokenizer) -> int:
     same = _count_common_characters(old, new)
-    clean = _last_clean_break(old, same)
+    clean = _find_last_token_boundary(old, same)
     common_count = tokenizer.count(old[:clean])
     tail_old = tokenizer.encode(old[clean : same + _LOOKAHEAD])
     tail_new = tokenizer.encode(new[clean : same + _LOOKAHEAD])
@@ -441,7 +441,7 @@ def _count_common_characters(old: str, new: str) -> int:
     return at
 
 
-def _last_clean_break(text: str, before: int) -> int:
+def _find_last_token_boundary(text: str, before: int) -> int:
     """Return the last index up to ``before`` at which a cut does not change how either side is tokenized."""
     at = text.rfind("\n", 0, max(0, before - 1))
     while at > 0 and not can_be_counted_separately(text[at], text[at + 1 : at + 2]):
@@ -479,7 +479,9 @@ class ProfileContradiction(NamedTuple):
     facts: tuple[tuple[str, int | bool], ...]
 
 
-def check_profile(observations: Sequence[CacheObservation], profile: CacheProfile) -> list[ProfileContradiction]:
+def find_profile_contradictions(
+    observations: Sequence[CacheObservation], profile: CacheProfile
+) -> list[ProfileContradiction]:
     """Return the contradictions between requests and a profile, at most one of each kind.
 
     The result is empty if the profile says that there is no cache.

@@ -1,6 +1,6 @@
 """Ledger entries: what changed the prefix of a turn, what was cached, what it cost, and whose fault a miss was.
 
-``record_turn`` records a turn before it is sent, and ``record_call`` an answered call. ``cache_verdict`` says whether
+``record_turn`` records a turn before it is sent, and ``record_call`` an answered call. ``judge_answer_call`` says whether
 the cache served what it contained, and who caused a miss: Lamella if its bytes changed, otherwise the provider.
 ``measure_cache_miss`` says what a miss cost in tokens and money.
 ``estimate_compaction_cost`` compares what a compaction costs now with what it saves in each later turn.
@@ -41,8 +41,8 @@ from lamella.core.log.call import (
     TurnInputCost,
 )
 from lamella.core.log.turn import ArtifactForm, BreakpointMode
-from lamella.core.messages import LIBRARY_HEADING, Message, ModelReply, Role, Usage, tail_positions
-from lamella.core.prompt.envelope import Envelope, stable_message_count
+from lamella.core.messages import LIBRARY_HEADING, Message, ModelReply, Role, Usage, find_stable_end_positions
+from lamella.core.prompt.envelope import Envelope, count_stable_messages
 from lamella.core.prompt.layers.model import SYSTEM_POSITION, LayerId, Segment, message_position, shown_segments
 from lamella.core.prompt.layers.turn import image_rejection_reasons
 from lamella.core.prompt.prefix_change import detect_prefix_change, is_change_explained
@@ -53,7 +53,7 @@ from lamella.core.values import replace
 _TOLERANCE = 0.05
 
 
-def cache_verdict(
+def judge_answer_call(
     prefix_change: PrefixChange,
     usage: Usage,
     *,
@@ -85,7 +85,7 @@ def judge_auxiliary_call(usage: Usage, *, predicted: CacheUsage | None, profile:
     """Return the verdict on an auxiliary call, which changes no prefix and is mostly not cached at all."""
     still = PrefixChange(cause=PrefixChangeCause.NONE)
     if usage.read is None or usage.read or (predicted is not None and predicted.read):
-        return cache_verdict(still, usage, predicted=predicted, profile=profile, pause=None)
+        return judge_answer_call(still, usage, predicted=predicted, profile=profile, pause=None)
     return CacheVerdict(outcome=CacheOutcome.EXPECTED_MISS, prefix_change=still)
 
 
@@ -199,7 +199,7 @@ class PriceFunction(Protocol):
     def __call__(self, usage: CacheUsage, at: datetime | None, *, output: int = 0) -> Decimal | None: ...
 
 
-def _unknown_price(usage: CacheUsage, at: datetime | None, *, output: int = 0) -> None:
+def _return_no_price(usage: CacheUsage, at: datetime | None, *, output: int = 0) -> None:
     del usage, at, output
 
 
@@ -246,7 +246,7 @@ class Pricing(Struct, frozen=True, kw_only=True):
     """The rules by which a turn is billed: the provider's cache profile and its prices."""
 
     profile: CacheProfile
-    price: PriceFunction = _unknown_price
+    price: PriceFunction = _return_no_price
 
 
 class CacheLedger(Struct, frozen=True, kw_only=True, gc=False):
@@ -263,7 +263,7 @@ class CacheLedger(Struct, frozen=True, kw_only=True, gc=False):
     perfect_cache: PerfectCache = PerfectCache()
 
 
-def with_compared_caches(ledger: CacheLedger) -> CacheLedger:
+def with_comparison_caches_filled(ledger: CacheLedger) -> CacheLedger:
     """Return a ledger that continues after a stored request, with the two caches that turns are compared with.
 
     Opening a conversation does not fill these two, because most conversations are opened only to be read. They start
@@ -273,7 +273,9 @@ def with_compared_caches(ledger: CacheLedger) -> CacheLedger:
     if prompt is None or request is None or ledger.naive_cache.requests:
         return ledger
     whole = split_by_price_class(0, request.total, GENERIC_PROFILE)
-    _, perfect = PerfectCache().serve(request.messages, whole, profile=GENERIC_PROFILE, tokenizer=prompt.tokenizer)
+    _, perfect = PerfectCache().simulate_request(
+        request.messages, whole, profile=GENERIC_PROFILE, tokenizer=prompt.tokenizer
+    )
     naive = _to_naive_request(prompt, request)
     return replace(ledger, naive_cache=CacheSimulation(requests=((naive, NO_COMMON_PREFIX),)), perfect_cache=perfect)
 
@@ -282,10 +284,10 @@ def add_predicted_turn(
     ledger: CacheLedger, envelope: Envelope, *, pricing: Pricing, at: datetime | None
 ) -> tuple[LedgerEntry, CacheLedger]:
     """Record a turn that is about to be sent; return its entry and the ledger after it."""
-    ledger = with_compared_caches(ledger)
+    ledger = with_comparison_caches_filled(ledger)
     prompt, profile, tokenizer = envelope.prompt, pricing.profile, envelope.prompt.tokenizer
     request = to_cache_request(prompt, at=at)
-    usage, cache = ledger.simulated_cache.serve(request, profile=profile, tokenizer=tokenizer)
+    usage, cache = ledger.simulated_cache.simulate_request(request, profile=profile, tokenizer=tokenizer)
     # If a turn is sent again, its plan describes the first time, when nothing of it was cached yet: do not use it.
     again = ledger.last_request is not None and ledger.last_request.messages == request.messages
     if profile.marks and prompt.layout_plan.priced and not prompt.rounds and not again:
@@ -293,8 +295,10 @@ def add_predicted_turn(
     naive_request = _to_naive_request(prompt, request)
     # A naive application repeats all but its last message, and can have a breakpoint after each of the others.
     every_prefix = replace(profile, marks=0) if profile.marks else profile
-    naive_use, naive = ledger.naive_cache.serve(naive_request, profile=every_prefix, tokenizer=tokenizer)
-    ideal, perfect = ledger.perfect_cache.serve(request.messages, usage, profile=profile, tokenizer=tokenizer)
+    naive_use, naive = ledger.naive_cache.simulate_request(naive_request, profile=every_prefix, tokenizer=tokenizer)
+    ideal, perfect = ledger.perfect_cache.simulate_request(
+        request.messages, usage, profile=profile, tokenizer=tokenizer
+    )
     common = count_shared_prefix_tokens(ledger.last_request, request, tokenizer) if ledger.last_request else 0
     cooled = (
         find_cache_reset(ledger.last_request, request, profile) if ledger.last_request and profile.invalidates else None
@@ -303,7 +307,7 @@ def add_predicted_turn(
         prefix=make_prefix_report(ledger.last_prompt, prompt, common_tokens=common, cache_reset=cooled and cooled[0]),
         predicted_usage=usage,
         cached_by_layer=cached_tokens_by_layer(envelope, usage.read, tokenizer),
-        cost=_cost(pricing.price, at, usage=usage, naive=naive_use, ideal=ideal),
+        cost=_price_turn_input(pricing.price, at, usage=usage, naive=naive_use, ideal=ideal),
     )
     return entry, CacheLedger(
         last_request=request, last_prompt=prompt, simulated_cache=cache, naive_cache=naive, perfect_cache=perfect
@@ -344,7 +348,7 @@ def make_prefix_report(
 
 def to_cache_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
     """Return the properties of a request that a cache depends on."""
-    stable = stable_message_count(prompt)
+    stable = count_stable_messages(prompt)
     return CacheRequest(
         model=prompt.model,
         tools=prompt.tools,
@@ -380,7 +384,7 @@ def find_breakpoint_candidates(
     asked = tuple([(at + 1, 0) if at or not pieces else (0, len(pieces)) for at in requested])
     if by_provider:
         return BreakpointCandidates(requested=(*asked, (len(messages), 0)))
-    tail, previous = tail_positions(messages, stable_messages)
+    tail, previous = find_stable_end_positions(messages, stable_messages)
     fixed = next((at for at, piece in enumerate(pieces) if piece.endswith(LIBRARY_HEADING)), None)
     # The end of the system message is that of its last piece: a library that grows begins with the same pieces.
     ends = (len(pieces) or None, None if fixed is None else fixed + 1, 0 if tools else None)
@@ -415,7 +419,7 @@ def make_answer_call(
     usage = reported_cache_usage(reply.usage)
     return ModelCall(
         model=prompt.model,
-        verdict=cache_verdict(
+        verdict=judge_answer_call(
             entry.prefix.prefix_change,
             reply.usage,
             predicted=predicted,
@@ -465,7 +469,7 @@ def make_auxiliary_call(
     )
 
 
-def naive_messages(prompt: Prompt) -> tuple[Message, ...]:
+def build_naive_messages(prompt: Prompt) -> tuple[Message, ...]:
     """Return the naive request: every attachment in force is repeated in full in the last message.
 
     Earlier turns appear as typed, with their tool rounds as long as those are sent; so do the rounds of this turn.
@@ -484,7 +488,7 @@ def naive_messages(prompt: Prompt) -> tuple[Message, ...]:
     if not attached:
         return (*messages, prompt.question.message, *after)
     pictures = [artifact for artifact in attached if artifact.kind is ArtifactKind.IMAGE]
-    sizes = _full_block_sizes([one for one in attached if one.kind is not ArtifactKind.IMAGE], prompt)
+    sizes = _count_full_block_tokens([one for one in attached if one.kind is not ArtifactKind.IMAGE], prompt)
     placeholders = _unsent_image_placeholders(pictures, prompt.tokenizer) if pictures else {}
     blocks = [*sizes, *placeholders.values()]
     images = [image for picture in pictures if picture.id not in placeholders for image in picture.images]
@@ -507,7 +511,7 @@ def naive_messages(prompt: Prompt) -> tuple[Message, ...]:
 
 
 def _to_naive_request(prompt: Prompt, request: CacheRequest) -> CacheRequest:
-    messages = naive_messages(prompt)
+    messages = build_naive_messages(prompt)
     total = count_request_tokens(messages, prompt.tools, prompt.tokenizer)
     return replace(request, messages=messages, total=total, has_images=any(map(_get_images, messages)))
 
@@ -520,7 +524,7 @@ def _unsent_image_placeholders(pictures: Sequence[Artifact], tokenizer: Tokenize
     return {one.id: render_rejected_image(one, refused[one.id]) for one in pictures if one.id in refused}
 
 
-def _full_block_sizes(attached: Sequence[Artifact], prompt: Prompt) -> Mapping[str, int]:
+def _count_full_block_tokens(attached: Sequence[Artifact], prompt: Prompt) -> Mapping[str, int]:
     """Return the full blocks of attachments with their tokens.
 
     Strings and counts of the request are used again where possible, so that the comparison neither keeps a second copy
@@ -573,7 +577,7 @@ def cached_tokens_by_layer(envelope: Envelope, read: int, tokenizer: Tokenizer) 
     return covered
 
 
-def _cost(
+def _price_turn_input(
     price: PriceFunction, at: datetime | None, *, usage: CacheUsage, naive: CacheUsage, ideal: CacheUsage
 ) -> TurnInputCost | None:
     """Return the cost of a turn as sent, for the naive request and for a perfect cache; None if unknown."""
@@ -618,8 +622,8 @@ def estimate_compaction_cost(
     left = count_shared_prefix_tokens(sent, compacted, tokenizer, profile=pricing.profile) if sent else 0
     cache = CacheSimulation(requests=() if sent is None else ((sent, NO_COMMON_PREFIX),))
     now = _price_difference(
-        cache.serve(compacted, profile=pricing.profile, tokenizer=tokenizer)[0],
-        cache.serve(as_is, profile=pricing.profile, tokenizer=tokenizer)[0],
+        cache.simulate_request(compacted, profile=pricing.profile, tokenizer=tokenizer)[0],
+        cache.simulate_request(as_is, profile=pricing.profile, tokenizer=tokenizer)[0],
         pricing=pricing,
         at=at,
     )

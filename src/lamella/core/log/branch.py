@@ -50,7 +50,12 @@ def branch_content_hashes(records: Iterable[TurnRecordPart]) -> tuple[str, ...]:
         if isinstance(turn, TurnRecordBatch):
             hashes.update(
                 dict.fromkeys(
-                    [name for refs in turn.attached_by_turn.values() for ref in refs for name in ref.hashes()]
+                    [
+                        name
+                        for refs in turn.attached_by_turn.values()
+                        for ref in refs
+                        for name in ref.iter_content_hashes()
+                    ]
                 )
             )
             continue
@@ -59,7 +64,7 @@ def branch_content_hashes(records: Iterable[TurnRecordPart]) -> tuple[str, ...]:
             hashes.update(dict.fromkeys(named))
         rounds = turn.open_rounds if turn.reply is None else turn.reply.rounds
         if rounds:
-            hashes.update(dict.fromkeys(name for one in rounds for name in one.hashes()))
+            hashes.update(dict.fromkeys(name for one in rounds for name in one.iter_content_hashes()))
     return tuple(hashes)
 
 
@@ -126,7 +131,7 @@ def _read_batch(
     plain = {
         at: one
         for at, (one, warnings) in brought.items()
-        if not sticks and not warnings and _go_to_library_without_images(one)
+        if not sticks and not warnings and _all_go_to_library_without_images(one)
     }
     whole = TurnBatch(turn_settings, batch.message_ids, batch.texts, batch.layout_plans, plain)
     compacted = (
@@ -150,7 +155,7 @@ def _read_batch(
         yield part
 
 
-def _go_to_library_without_images(attached: Sequence[Artifact]) -> bool:
+def _all_go_to_library_without_images(attached: Sequence[Artifact]) -> bool:
     """Return whether all attachments enter the library after their turn and none has images."""
     return all(goes_to_library(one) and not one.images for one in attached)
 
@@ -159,7 +164,7 @@ def read_rounds(record: TurnRecord, contents: ContentsByHash) -> tuple[ToolRound
     """Return a turn's tool rounds, including one that waits for results; erased outputs say so."""
     node, rounds = (record.message, record.open_rounds) if record.reply is None else (record.reply, record.reply.rounds)
     try:
-        left = _exclude_erased(node.erased, contents) if node.erased else contents
+        left = _without_erased_contents(node.erased, contents) if node.erased else contents
         return tuple(
             # Ids that follow from the content are derived later, where they are needed.
             read_round(
@@ -180,7 +185,7 @@ def read_pending_reply(
         return None
     try:
         erased = record.message.erased
-        left = _exclude_erased(erased, contents) if erased else contents
+        left = _without_erased_contents(erased, contents) if erased else contents
         return to_model_reply(waiting, left), read_early_outputs(waiting, left)
     except DECODING_ERRORS as error:
         raise damaged_record_error(f"The message {record.message.id}", error) from error
@@ -259,7 +264,7 @@ def read_auxiliary_calls(events: Sequence[AuxiliaryCallEvent]) -> tuple[ModelCal
 
 def placeholder_text_hashes(active_compactions: ActiveCompactions) -> tuple[str, ...]:
     """Return the hashes of the placeholder texts of a branch's compactions."""
-    return tuple(dict.fromkeys(name for event in active_compactions.events for name in event.hashes()))
+    return tuple(dict.fromkeys(name for event in active_compactions.events for name in event.iter_content_hashes()))
 
 
 def read_receipts(events: Iterable[CompactionEvent], contents: ContentsByHash) -> tuple[CompactionReceipt, ...]:
@@ -279,13 +284,13 @@ def read_question_turn(
         raise damaged_record_error(f"The message {node.id}", ValueError("it is a reply"))
     answer = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
     try:
-        left = _exclude_erased(node.erased, contents) if node.erased else contents
+        left = _without_erased_contents(node.erased, contents) if node.erased else contents
         return turn_from_event(question, left, defaults=defaults, reply=answer)
     except DECODING_ERRORS as error:
         raise damaged_record_error(f"The message {node.id}", error) from error
 
 
-def validate_node(node: MessageNode) -> None:
+def validate_message_node(node: MessageNode) -> None:
     """Read everything in a message except its contents; raises ``StoreCorruptedError`` if it is unusable."""
     if isinstance(node.event, ReplyEvent):
         read_model_calls(TurnRecord(message=node, reply=node))
@@ -312,7 +317,7 @@ def _parse_time(at: str, what: str) -> datetime | None:
         raise damaged_record_error(what, error) from error
 
 
-def _exclude_erased(erased: tuple[str, ...], contents: ContentsByHash) -> ContentsByHash:
+def _without_erased_contents(erased: tuple[str, ...], contents: ContentsByHash) -> ContentsByHash:
     """Return the contents without those erased from a message.
 
     The same content may be attached again elsewhere and then be available. It still stays erased for this message.
@@ -347,7 +352,7 @@ def _find_receipt_problem(record: EventRecord, *, message_ids: Container[str], c
         receipt = read_receipt(event, contents)
     except ValueError as error:
         return f"cannot be read: {error}"
-    if unlisted := set(event.hashes()).symmetric_difference(record.contents):
+    if unlisted := set(event.iter_content_hashes()).symmetric_difference(record.contents):
         return f"names other texts than it lists: {min(unlisted)}"
     messages = (name for step in receipt.steps if step.name not in _ARTIFACT_STEPS for name in step.removed)
     removed_ids = (name for name in messages if not is_stage_data_id(name))

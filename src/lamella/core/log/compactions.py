@@ -1,8 +1,8 @@
 """Compactions and workflow stage events of a log, found for a branch.
 
 A compaction applies to every branch that continues from its message, until it is undone: see ``CompactionLog``.
-``branch_stage_events`` returns the stage events of a branch, and ``move_stage_events`` moves them if messages of the
-branch get new ids.
+``list_branch_stage_events`` returns the stage events of a branch, and ``reassign_stage_events_after_deletion`` moves
+them if messages of the branch get new ids.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from operator import itemgetter
 from msgspec import Struct
 
 from lamella.core.log.events.compaction import CompactionEvent, StageEvent
-from lamella.core.log.receipts import CompactionReceipt, first_voided_index
+from lamella.core.log.receipts import CompactionReceipt, find_first_voided_index
 from lamella.core.values import replace
 
 NEVER_UNDONE = float("inf")
@@ -50,7 +50,7 @@ class CompactionLog(Struct):
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def commit(self, event: CompactionEvent, *, event_number: int) -> None:
+    def add_compaction(self, event: CompactionEvent, *, event_number: int) -> None:
         """Add a compaction."""
         self._entries.append(_CompactionEntry(event, event_number))
 
@@ -64,7 +64,7 @@ class CompactionLog(Struct):
             for entry, _ in self._iter_compactions_with_next_message(message_numbers)
             if entry.undone_at == NEVER_UNDONE
         ]
-        found = first_voided_index([entry.event.id for entry in branch], receipt_id)
+        found = find_first_voided_index([entry.event.id for entry in branch], receipt_id)
         if found is None:
             raise ValueError(f"there is no compaction {receipt_id} to undo")
         for entry in branch[found:]:
@@ -133,7 +133,7 @@ def _is_active(entry: _CompactionEntry, as_of_event: int | None) -> bool:
 StageEntry = tuple[int, StageEvent]
 
 
-def branch_stage_events(
+def list_branch_stage_events(
     entries: Iterable[StageEntry], message_numbers: Mapping[str, int]
 ) -> list[tuple[int, StageEvent]]:
     """Return the stage events of a branch, each with the number of the branch's messages before it.
@@ -155,7 +155,7 @@ def branch_stage_events(
     return sorted(found, key=itemgetter(0))
 
 
-def move_stage_events(
+def reassign_stage_events_after_deletion(
     entries: Sequence[StageEntry],
     message_numbers: Mapping[str, int],
     remaining_ids: Iterable[str],
@@ -174,6 +174,6 @@ def move_stage_events(
         last = new_ids.get(name, name) if new_ids.get(name, name) in kept else last
         moved[name] = last
     moved_events = [
-        event for _, event in branch_stage_events(entries, message_numbers) if moved[event.after] != event.after
+        event for _, event in list_branch_stage_events(entries, message_numbers) if moved[event.after] != event.after
     ]
     return (*entries, *((event_number, replace(event, after=moved[event.after])) for event in moved_events))

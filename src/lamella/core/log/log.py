@@ -14,8 +14,8 @@ from lamella.core.log.compactions import (
     ActiveCompactions,
     CompactionLog,
     StageEntry,
-    branch_stage_events,
-    move_stage_events,
+    list_branch_stage_events,
+    reassign_stage_events_after_deletion,
 )
 from lamella.core.log.events.artifact import PendingCommandsEvent
 from lamella.core.log.events.call import AuxiliaryCallEvent
@@ -41,10 +41,10 @@ from lamella.core.log.events.message import (
     ToolResultsEvent,
     TurnOverrides,
     add_results_to_last_round,
+    make_waiting_round,
     round_content_hashes,
-    start_round,
 )
-from lamella.core.log.tree import EventNumbers, build_branch, iter_parents
+from lamella.core.log.tree import EventNumbers, build_branch, iter_message_parents
 from lamella.core.log.turn import HistoryChangeReason, MessageAuthor, ReplyEvent, compute_message_id
 from lamella.core.log.turn_records import (
     DECODING_ERRORS,
@@ -52,12 +52,12 @@ from lamella.core.log.turn_records import (
     TurnRecord,
     branch_message_ids,
     completed_rounds,
+    copy_event_under_parent,
     damaged_record_error,
     derive_message_id,
     is_same_question_resent,
+    mark_nodes_with_erased_contents,
     merge_replies,
-    nodes_with_erasures,
-    reparent,
     validate_position,
 )
 from lamella.core.values import CachedProperty, replace
@@ -131,7 +131,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
     def _children(self) -> dict[str, tuple[str, ...]]:
         """The children of each message that has any."""
         followed: dict[str, tuple[str, ...]] = {}
-        for name, parent in iter_parents(self.nodes):
+        for name, parent in iter_message_parents(self.nodes):
             followed[parent] = (*followed.get(parent, ()), name)
         return followed
 
@@ -139,7 +139,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         """Fold more events, in order; raises ``StoreCorruptedError`` for an event that cannot be read."""
         for record in records:
             try:
-                self._fold(decode_event(record), record.at)
+                self._apply_event(decode_event(record), record.at)
             except DECODING_ERRORS as error:
                 raise damaged_record_error(f"Event {self.version + 1} of {self.conversation}", error) from error
             self.created = self.created or record.at
@@ -162,8 +162,8 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         groups = [names for names in self._children.values() if len(names) > 1]
         if not groups:
             return {}
-        parents, heads = dict(iter_parents(self.nodes)), dict[str, str]()
-        for leaf in self.branch_heads():
+        parents, heads = dict(iter_message_parents(self.nodes)), dict[str, str]()
+        for leaf in self.list_branch_heads():
             name = leaf
             while name:
                 heads[name] = leaf
@@ -187,7 +187,9 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
 
     def stage_events(self, records: Sequence[TurnRecord]) -> list[tuple[int, StageEvent]]:
         """Return the stage events of a branch, each with the number of the branch's messages before it."""
-        return branch_stage_events(self.stage_entries, self._message_numbers(records)) if self.stage_entries else []
+        return (
+            list_branch_stage_events(self.stage_entries, self._message_numbers(records)) if self.stage_entries else []
+        )
 
     def records_at_last_request(self) -> Sequence[TurnRecord]:
         """Return the records up to the question whose request was sent last, with its reply if that is newest."""
@@ -200,7 +202,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         """Return the messages of a branch in order, with the event number of each."""
         return EventNumbers(self.nodes, branch_message_ids(records))
 
-    def possible_message_ids(self) -> frozenset[str]:
+    def all_message_ids(self) -> frozenset[str]:
         """Return the ids of all messages.
 
         They include the id of an empty reply to each question, which the prompt uses for a question whose reply was
@@ -210,11 +212,11 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         empty = (compute_message_id(self.conversation, parent=name, role=_REPLY, text="") for name in asked)
         return frozenset((*self.nodes, *empty))
 
-    def branch_heads(self) -> tuple[str, ...]:
+    def list_branch_heads(self) -> tuple[str, ...]:
         """Return the last message of every branch, in the order in which the branches ended, with the active one."""
         return tuple(dict.fromkeys((*self._leaves, self.head))) if self.head else tuple(self._leaves)
 
-    def _fold(self, event: Event, timestamp: str) -> None:
+    def _apply_event(self, event: Event, timestamp: str) -> None:
         match event:
             case QuestionEvent():
                 self._add_question(MessageNode(event=event, at=timestamp, event_number=self.version))
@@ -222,11 +224,11 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
                 node = MessageNode(event=event, at=timestamp, event_number=self.version)
                 (self._add_reply_on_own_branch if event.aside else self._add_reply)(node)
             case ToolCallsEvent() | ToolResultsEvent():
-                self._apply_round(event)
+                self._apply_tool_round_event(event)
             case PendingCommandsEvent() | AuxiliaryCallEvent() | StageEvent():
-                self._queue_event(event)
+                self._store_event_for_later(event)
             case CompactionEvent():
-                self.compactions.commit(event, event_number=self.version)
+                self.compactions.add_compaction(event, event_number=self.version)
                 self.compacted_since_undo = True
                 sent = event.before if event.before and event.before in self.nodes else None
                 self.last_sent = (sent, self.version) if sent else self.last_sent
@@ -243,14 +245,14 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
     def _apply_conversation_change(self, event: ConversationChange) -> None:
         match event:
             case DeleteEvent():
-                self._delete(event.target)
+                self._rebuild_branch_without_message(event.target)
                 self.history_rewrite = HistoryChangeReason.HISTORY_EDITED
             case ForkEvent() | SwitchEvent():
                 self._apply_switch(event)
             case RenameEvent():
                 self.title = event.title
             case ErasureEvent():
-                self._erase(frozenset(event.contents))
+                self._mark_messages_as_erased(frozenset(event.contents))
                 self.history_rewrite = HistoryChangeReason.HISTORY_EDITED
             case SettingsEvent():
                 self.settings.update(event.values)
@@ -260,7 +262,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
             case _:
                 assert_never(event)
 
-    def _queue_event(self, event: PendingCommandsEvent | AuxiliaryCallEvent | StageEvent) -> None:
+    def _store_event_for_later(self, event: PendingCommandsEvent | AuxiliaryCallEvent | StageEvent) -> None:
         """Store an event for the next question, for the reply to the open question, or for the workflow."""
         if isinstance(event, StageEvent):
             self.stage_entries = (*self.stage_entries, (self.version, event))
@@ -271,14 +273,14 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         else:
             self.auxiliary_calls[event.parent] = (*self.auxiliary_calls.get(event.parent, ()), event)
 
-    def _erase(self, hashes: frozenset[str]) -> None:
+    def _mark_messages_as_erased(self, hashes: frozenset[str]) -> None:
         """Mark the messages that refer to erased contents.
 
         If the same content is attached again later, it does not come back in these messages.
         """
         self.pending_commands = tuple(one.without_erased(hashes) for one in self.pending_commands)
         self.nodes.update(
-            nodes_with_erasures(
+            mark_nodes_with_erased_contents(
                 self.nodes, hashes, question_versions=self.question_versions.values(), open_rounds=self.open_rounds
             )
         )
@@ -301,7 +303,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
             )
         # An edited question keeps the attachments of the original. Pending commands go with a new question only.
         self.pending_commands = self.pending_commands if isinstance(asked, EditEvent) else ()
-        self._start_turn(asked.id)
+        self._reset_after_question(asked.id)
 
     def _add_reply(self, reply: MessageNode) -> None:
         parent = reply.event.parent
@@ -326,12 +328,12 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         name, parent = reply.event.id, reply.event.parent
         validate_position(reply, self.nodes)
         if name in self.nodes:
-            self._store_node(merge_replies(self.nodes[name], reply))
+            self._store_message(merge_replies(self.nodes[name], reply))
             return
         # When the question was left, its rounds went to the empty reply. Open rounds belong to another run.
         left = self.nodes.get(compute_message_id(self.conversation, parent=parent, role=_REPLY, text=""))
         self._inherit_question_version(name, parent)
-        self._store_node(reply if left is None else replace(reply, rounds=left.rounds, erased=left.erased))
+        self._store_message(reply if left is None else replace(reply, rounds=left.rounds, erased=left.erased))
         self._leaves.setdefault(name)
 
     def _inherit_question_version(self, message: str, source: str) -> None:
@@ -353,7 +355,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         erased = set(round_content_hashes(rounds)).intersection(self.nodes[reply.parent].erased)
         return replace(reply, rounds=rounds, erased=tuple(sorted(erased)))
 
-    def _apply_round(self, event: ToolCallsEvent | ToolResultsEvent) -> None:
+    def _apply_tool_round_event(self, event: ToolCallsEvent | ToolResultsEvent) -> None:
         """Start a tool round, or add the results of the last one.
 
         A round that never got its results is discarded when the next one starts.
@@ -365,7 +367,10 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         head = self.nodes.get(self.head)
         if head is None or head.id != event.parent or head.role is not _USER:
             raise ValueError(f"calls are made for {event.parent}, which is not the question that waits")
-        self.open_rounds[event.parent] = (*completed_rounds(self.open_rounds.get(event.parent, ())), start_round(event))
+        self.open_rounds[event.parent] = (
+            *completed_rounds(self.open_rounds.get(event.parent, ())),
+            make_waiting_round(event),
+        )
 
     def _add_node(self, node: MessageNode, *, extends_head: bool) -> None:
         """Add a message and make it the head.
@@ -374,15 +379,15 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         """
         name = node.event.id
         if extends_head and name not in self.nodes:
-            self._store_node(node)
+            self._store_message(node)
             self.head = name
             return
         validate_position(node, self.nodes)
         self._keep_original_question(node)
-        self._store_node(node)
+        self._store_message(node)
         self._set_head(name)
 
-    def _start_turn(self, question: str) -> None:
+    def _reset_after_question(self, question: str) -> None:
         """Reset what applied to the next request only, since this question is that request."""
         undone = self.undone_since_last_question and not self.compacted_since_undo
         (self.first_questions_after_undo.add if undone else self.first_questions_after_undo.discard)(question)
@@ -420,7 +425,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
                 if self.nodes[name].role is _REPLY:
                     self.question_versions.setdefault(name, before)
 
-    def _store_node(self, node: MessageNode) -> None:
+    def _store_message(self, node: MessageNode) -> None:
         stored_node, followed = node.event, vars(self).get("_children")
         # ``_children`` is needed only if the conversation branches. It is computed on first access and kept current
         # only after that, so that most conversations never build it for thousands of messages.
@@ -462,7 +467,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         self._leaves.pop(head, None)
         self.head = head
 
-    def _delete(self, target: str) -> None:
+    def _rebuild_branch_without_message(self, target: str) -> None:
         """Rebuild the active branch without one message.
 
         A question is deleted with its reply. Deleting a reply leaves the question open. Settings that a deleted
@@ -484,7 +489,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
                 self._inherit_question_version(parent, turn.reply.id)
         self.overrides = self.overrides.merged_over(overrides)
         self._set_head(parent)
-        self.stage_entries = move_stage_events(
+        self.stage_entries = reassign_stage_events_after_deletion(
             self.stage_entries,
             before,
             branch_message_ids(self.branch_records()),
@@ -501,12 +506,12 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         """
         if node.parent == parent:
             return node.id
-        event = reparent(node.event, parent, overrides, new_ids=new_ids)
+        event = copy_event_under_parent(node.event, parent, overrides, new_ids=new_ids)
         name = new_ids[node.id] = derive_message_id(self.conversation, event)
         self.question_versions.pop(name, None)
         grafted = replace(node, event=replace(event, id=name), event_number=self.version)
         self._keep_original_question(grafted)
-        self._store_node(grafted)
+        self._store_message(grafted)
         self._leaves.pop(parent, None)  # if the same deletion was made before, that branch continues now
         if node.id in self.open_rounds:
             self.open_rounds[name] = self.open_rounds[node.id]

@@ -121,7 +121,7 @@ class CompactionReceipt(Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-def first_voided_index(receipt_ids: Sequence[str], receipt_id: str | None) -> int | None:
+def find_first_voided_index(receipt_ids: Sequence[str], receipt_id: str | None) -> int | None:
     """Return the index of the first compaction that an undo voids, or None if there is nothing to undo.
 
     It is the one named ``receipt_id``, by default the last. All later ones are void, too, because they were computed

@@ -144,7 +144,7 @@ def encode_separate_columns(separate_columns: SeparateColumns, key: SnapshotKey)
     return b"" if separate_columns == NO_SEPARATE_COLUMNS else _add_header(_ENCODER.encode((key, separate_columns)))
 
 
-def freeze_snapshot(snapshot: Snapshot) -> Snapshot:
+def with_encoded_log(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot with its log encoded, because the log object keeps changing after this."""
     return (
         replace(snapshot, raw_log=Raw(_ENCODER.encode(snapshot.raw_log)))
@@ -161,7 +161,7 @@ def _checksum(data: bytes | memoryview) -> bytes:
     return crc32(data).to_bytes(_CHECKSUM_BYTES, "big")
 
 
-def _strip_header(data: bytes) -> memoryview | None:
+def _check_and_strip_header(data: bytes) -> memoryview | None:
     """Return the payload, or None if the bytes are damaged or have another format version."""
     start = len(_HEADER) + _CHECKSUM_BYTES
     written = memoryview(data)[start:]
@@ -176,7 +176,7 @@ def decode_snapshot(
     ``load_separate_columns`` loads the separately stored columns when they are first needed. The result keeps no
     reference to ``data``, so that the memory can be reused for the next snapshot.
     """
-    written = _strip_header(data)
+    written = _check_and_strip_header(data)
     if written is None:
         return None
     try:
@@ -203,7 +203,7 @@ def decode_snapshot(
 
 def decode_separate_columns(data: bytes, key: SnapshotKey) -> SeparateColumns | None:
     """Decode separately stored columns, or return None if they are damaged or belong to another snapshot."""
-    written = _strip_header(data)
+    written = _check_and_strip_header(data)
     if written is None:
         return None
     try:

@@ -119,7 +119,7 @@ class PackedMessages(Sequence[MessageNode]):
         return self.texts if self.are_texts_loaded else self.columns.texts
 
     @property
-    def rest(self) -> Raw:
+    def encoded_rest(self) -> Raw:
         """The encoded data other than ids, texts and event numbers."""
         return self.columns.rest if bytes(self.columns.rest) != _ENCODED_NONE else self._separate_columns[1]
 
@@ -135,7 +135,7 @@ class PackedMessages(Sequence[MessageNode]):
     @CachedProperty
     def _decoded_rest(self) -> EncodedRest:
         try:
-            rest: EncodedRest = _REST_DECODER.decode(self.rest)
+            rest: EncodedRest = _REST_DECODER.decode(self.encoded_rest)
         except (DecodeError, RecursionError, ValueError) as error:
             raise damaged_record_error(f"A snapshot with the message {self.columns.message_ids[0]}", error) from error
         return rest
@@ -235,7 +235,7 @@ def pack_columns(nodes: Sequence[MessageNode]) -> MessageColumns:
         message_ids=tuple([node.event.id for node in nodes]),
         texts=tuple([node.event.text for node in nodes]),
         event_numbers=tuple([node.event_number for node in nodes]),
-        consecutive_start=_single_branch_start(nodes),
+        consecutive_start=_find_start_of_single_branch(nodes),
         rest=Raw(_ENCODER.encode((runs, separate, packed))),
     )
 
@@ -259,14 +259,14 @@ def split_columns(
         return packed, NO_SEPARATE_COLUMNS
     messages = list(enumerate(zip(columns.message_ids, texts, strict=True)))
     idle = {} if needed_ids is None else {at: text for at, (name, text) in messages if name not in needed_ids}
-    separate = idle, packed.rest
+    separate = idle, packed.encoded_rest
     kept = columns._replace(
         texts=tuple([None if at in idle else text for at, (_, text) in messages]), rest=Raw(_ENCODED_NONE)
     )
     return PackedMessages(kept, lambda _: separate), separate
 
 
-def _single_branch_start(nodes: Sequence[MessageNode]) -> tuple[str, str | None] | None:
+def _find_start_of_single_branch(nodes: Sequence[MessageNode]) -> tuple[str, str | None] | None:
     """Return the first parent and the last model named, or None unless all are complete consecutive turns."""
     asked, replies = [node.event for node in nodes[::2]], [node.event for node in nodes[1::2]]
     parents = [node.event.parent for node in nodes[1:]]
@@ -519,11 +519,11 @@ def build_branch(
         node = nodes[head]
         if isinstance(node.event, ReplyEvent):
             reply, node = node, nodes[node.event.parent]
-            parts.append(TurnRecord(message=_with_event(node, question_versions.get(head)), reply=reply))
+            parts.append(TurnRecord(message=_with_question_version(node, question_versions.get(head)), reply=reply))
         else:
             parts.append(
                 TurnRecord(
-                    message=_with_event(node, question_versions.get(head)),
+                    message=_with_question_version(node, question_versions.get(head)),
                     reply=None,
                     open_rounds=open_rounds.get(head, ()),
                 )
@@ -533,12 +533,12 @@ def build_branch(
     return BranchTurnRecords(parts, nodes)
 
 
-def _with_event(question: MessageNode, event: QuestionEvent | None) -> MessageNode:
+def _with_question_version(question: MessageNode, event: QuestionEvent | None) -> MessageNode:
     """Return a question in the version that a reply answers, or that is open again."""
     return question if event is None else replace(question, event=event)
 
 
-def iter_parents(nodes: Mapping[str, MessageNode]) -> Iterator[tuple[str, str]]:
+def iter_message_parents(nodes: Mapping[str, MessageNode]) -> Iterator[tuple[str, str]]:
     """Yield every message with its parent; complete turns from snapshots are not unpacked for it."""
     kept = nodes.packed_parents() if isinstance(nodes, MessageTree) else {}
     for name in nodes:

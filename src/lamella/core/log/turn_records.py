@@ -134,7 +134,7 @@ class TurnRecordBatch(NamedTuple):
     attached_by_turn: Mapping[int, tuple[StoredArtifact, ...]]
     layout_plans: tuple[LayoutPlan, ...] = ()
 
-    def split(self, turns: int) -> tuple["TurnRecordBatch", "TurnRecordBatch"]:
+    def split_after(self, turns: int) -> tuple["TurnRecordBatch", "TurnRecordBatch"]:
         """Split into the first ``turns`` turns and the rest."""
         end, brought = 2 * turns, self.attached_by_turn
         first = {at: refs for at, refs in brought.items() if at < turns}
@@ -250,7 +250,7 @@ def _count_turns(part: TurnRecordPart) -> int:
     return 1 if isinstance(part, TurnRecord) else len(part.message_ids) // 2
 
 
-def branch_parts(records: Iterable[TurnRecordPart]) -> Sequence[TurnRecordPart]:
+def list_branch_parts(records: Iterable[TurnRecordPart]) -> Sequence[TurnRecordPart]:
     """Return the parts of a branch, with batches and packed records as they are."""
     return records.parts if isinstance(records, BranchTurnRecords) else tuple(records)
 
@@ -258,7 +258,7 @@ def branch_parts(records: Iterable[TurnRecordPart]) -> Sequence[TurnRecordPart]:
 def unpack_branch_parts(records: Iterable[TurnRecordPart]) -> list[TurnRecord | TurnRecordBatch]:
     """Return the parts of a branch, with batches as they are and packed records opened."""
     parts: list[TurnRecord | TurnRecordBatch] = []
-    for part in branch_parts(records):
+    for part in list_branch_parts(records):
         parts += part.parts if isinstance(part, PackedTurnRecords) else (part,)
     return parts
 
@@ -266,7 +266,7 @@ def unpack_branch_parts(records: Iterable[TurnRecordPart]) -> list[TurnRecord | 
 def branch_message_ids(records: Iterable[TurnRecordPart]) -> tuple[str, ...]:
     """Return the ids of a branch's questions and replies, in order."""
     names: list[str] = []
-    for part in branch_parts(records):
+    for part in list_branch_parts(records):
         if not isinstance(part, TurnRecord):
             names += part.message_ids
         else:
@@ -278,10 +278,12 @@ def split_records(records: Iterable[TurnRecordPart], turns: int) -> tuple[list[T
     """Split a branch after the first ``turns`` turns, unpacking as little as possible."""
     before: list[TurnRecordPart] = []
     rest: list[TurnRecordPart] = []
-    for part in branch_parts(records):
+    for part in list_branch_parts(records):
         length = _count_turns(part)
         if not isinstance(part, TurnRecord) and 0 < turns < length:
-            first, second = part.split(turns) if isinstance(part, TurnRecordBatch) else split_records(part.parts, turns)
+            first, second = (
+                part.split_after(turns) if isinstance(part, TurnRecordBatch) else split_records(part.parts, turns)
+            )
             before += [first] if isinstance(first, TurnRecordBatch) else first
             rest += [second] if isinstance(second, TurnRecordBatch) else second
         else:
@@ -296,7 +298,7 @@ def message_ids_and_texts(records: Iterable[TurnRecordPart]) -> tuple[tuple[str,
     Texts that are not loaded yet are given as a mapping that loads them on access.
     """
     texts: list[str | TextsById] = []
-    for part in branch_parts(records):
+    for part in list_branch_parts(records):
         if not isinstance(part, TurnRecord):
             texts += part.texts
         else:
@@ -304,7 +306,7 @@ def message_ids_and_texts(records: Iterable[TurnRecordPart]) -> tuple[tuple[str,
     return branch_message_ids(records), tuple(texts)
 
 
-def artifact_ids(node: MessageNode) -> tuple[str, ...]:
+def list_artifact_ids(node: MessageNode) -> tuple[str, ...]:
     """Return the ids of the artifacts of a message: tool results, attachments, and notes included in instructions."""
     question = node.question_event
     return () if question is None else tuple(dict.fromkeys(ref.id for ref in question.artifacts()))
@@ -393,7 +395,7 @@ def merge_replies(earlier: MessageNode, reply: MessageNode) -> MessageNode:
     return replace(reply, event=event, rounds=earlier.rounds, erased=earlier.erased, auxiliary_calls=auxiliary_calls)
 
 
-def nodes_with_erasures(
+def mark_nodes_with_erased_contents(
     nodes: Mapping[str, MessageNode],
     hashes: frozenset[str],
     *,
@@ -418,7 +420,7 @@ def nodes_with_erasures(
     return marked
 
 
-def reparent(
+def copy_event_under_parent(
     event: QuestionEvent | EditEvent | ReplyEvent, parent: str, overrides: TurnOverrides, *, new_ids: Mapping[str, str]
 ) -> QuestionEvent | ReplyEvent:
     """Return the event with another parent.

@@ -45,7 +45,7 @@ from lamella.core.prompt.prompt import (
     Prompt,
     build_question_message,
     has_system_message,
-    pieces_moved_by_fold,
+    list_pieces_moved_by_fold,
 )
 from lamella.core.prompt.receipts import apply_receipts
 from lamella.core.prompt.rules import apply_rule_changes
@@ -61,20 +61,20 @@ _USER, _REPLY = MessageAuthor.USER, MessageAuthor.REPLY
 _STICKY = AttachmentMode.STICKY
 
 
-def placed_tool_results(rendered: RenderedAttachments) -> tuple[PlacedArtifact, ...]:
+def list_placed_tool_results(rendered: RenderedAttachments) -> tuple[PlacedArtifact, ...]:
     """Return the tool results among the attachments that a turn rendered."""
     tools = [one for one in rendered[2] if one.artifact.kind is ArtifactKind.TOOL]
     # A line of a list of handles exists only as long as the list, so it is not kept with the turn.
     return tuple([one for one in tools if not one.is_listed]) if tools else ()
 
 
-def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, tokenizer: Tokenizer) -> PromptState:
+def advance_by_turn(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, tokenizer: Tokenizer) -> PromptState:
     """Return the state after a turn is asked; its prompt is ``last_prompt``.
 
     The state waits for a reply unless the turn already has one (a stored turn). If the previous turn never got a
     reply, it gets an empty one first.
     """
-    before = add_reply(state, "") if state.waits_for_reply else state
+    before = add_reply_to_waiting_turn(state, "") if state.waits_for_reply else state
     before = apply_receipts(before, turn.receipts, turn.turn_settings, tokenizer=tokenizer) if turn.receipts else before
     now, attached, dropped, warnings = _apply_attachments(with_turn_overrides(before, turn), turn)
     if turn.rules is not None:
@@ -127,7 +127,7 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
         working_set=opened.cache_history.working_set,
         picture_lines=_make_removed_image_lines(turn, shown, position=message_position(asked_at), tokenizer=tokenizer),
         unlisted_attachments=now.unlisted_attachments,
-        index=now.index if now.index is not None and now.index.is_of(now.library, now.placed) else None,
+        index=now.index if now.index is not None and now.index.matches_library(now.library, now.placed) else None,
     )
     opened = replace(
         opened,
@@ -138,8 +138,8 @@ def advance(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, *, token
         kept_messages=None,
         cleared_from=None,
     )
-    opened = replace_rounds(opened, turn.rounds) if turn.rounds else opened
-    return opened if turn.reply is None else add_reply(opened, turn.reply, reply_id=turn.reply_id)
+    opened = replace_tool_rounds_of_waiting_turn(opened, turn.rounds) if turn.rounds else opened
+    return opened if turn.reply is None else add_reply_to_waiting_turn(opened, turn.reply, reply_id=turn.reply_id)
 
 
 def _make_removed_image_lines(
@@ -179,7 +179,7 @@ def _build_question(
     tokenizer: Tokenizer,
 ) -> tuple[Message, RenderedAttachments, PromptState]:
     """Build the question of a turn, its rendered attachments, and the state that knows the attachments."""
-    missing = _unplaced_attachments(now, turn, attached) if now.unlisted_attachments else ()
+    missing = _list_unplaced_sticky_attachments(now, turn, attached) if now.unlisted_attachments else ()
     if layout_plan.priced:
         return _build_question_by_cost(
             now,
@@ -194,7 +194,7 @@ def _build_question(
         return typed, NO_ATTACHMENTS, now
     position = message_position(question_index)
     shown = render_attachments((*attached, *missing), placed=now.placed, position=position, tokenizer=tokenizer)
-    moved = pieces_moved_by_fold(now.library, now.placed, position) if layout_plan.keep_messages else ()
+    moved = list_pieces_moved_by_fold(now.library, now.placed, position) if layout_plan.keep_messages else ()
     question = build_question_message(shown, typed, count=tokenizer.count, moved=moved)
     return (
         question,
@@ -215,7 +215,7 @@ def _build_question_by_cost(
 ) -> tuple[Message, RenderedAttachments, PromptState]:
     """Do the same as ``_build_question`` if costs decide the layout, and record the request in the cache history."""
     index = get_index(now)
-    is_covered = index.covers(
+    is_covered = index.suffices_for_turn(
         linger=turn.turn_settings.linger, turn_number=now.turn_count, names=[artifact.id for artifact in attached]
     )
     library = index.active_library if is_covered else now.library
@@ -288,7 +288,7 @@ def record_turn_attachments(
     )
     placed = with_updates_joined(state.placed, rendered[2], replaced_ids=shown_in_full)
     index = state.index
-    if index is not None and index.is_of(state.library, state.placed):
+    if index is not None and index.matches_library(state.library, state.placed):
         changed = dict.fromkeys([*(artifact.id for artifact in attached), *(one.artifact.id for one in rendered[2])])
         index = index.with_attached(library, placed, changed) if changed else index
     learnt = replace(state, library=library, placed=placed, index=index)
@@ -302,7 +302,9 @@ def record_turn_attachments(
     )
 
 
-def _unplaced_attachments(state: PromptState, turn: Turn, attached: Sequence[Artifact]) -> tuple[Artifact, ...]:
+def _list_unplaced_sticky_attachments(
+    state: PromptState, turn: Turn, attached: Sequence[Artifact]
+) -> tuple[Artifact, ...]:
     """List sticky attachments outside the library, such as images, that no message contains in full."""
     if turn.turn_settings.attachments is not _STICKY:
         return ()
@@ -311,9 +313,9 @@ def _unplaced_attachments(state: PromptState, turn: Turn, attached: Sequence[Art
     return tuple(artifact for name, artifact in state.unlisted_attachments.items() if name not in placed_names)
 
 
-def replace_rounds(state: PromptState, rounds: Sequence[ToolRound]) -> PromptState:
+def replace_tool_rounds_of_waiting_turn(state: PromptState, rounds: Sequence[ToolRound]) -> PromptState:
     """Return the state whose waiting turn has exactly these tool rounds; earlier ones are replaced."""
-    prompt, stubbed = pending_prompt(state), state.history.stubbed_ids
+    prompt, stubbed = get_pending_prompt(state), state.history.stubbed_ids
     messages = build_round_messages(
         prompt.question.id, rounds, prompt.tokenizer, max_output_chars=prompt.turn_settings.tool_output
     )
@@ -323,15 +325,15 @@ def replace_rounds(state: PromptState, rounds: Sequence[ToolRound]) -> PromptSta
     return replace(state, last_prompt=replace(prompt, rounds=sent, removed_rounds=unsent))
 
 
-def add_reply(state: PromptState, reply: str, *, reply_id: str | None = None) -> PromptState:
+def add_reply_to_waiting_turn(state: PromptState, reply: str, *, reply_id: str | None = None) -> PromptState:
     """Return the state after the reply to the waiting turn."""
-    prompt = pending_prompt(state)
+    prompt = get_pending_prompt(state)
     rounds, shown = prompt.rounds, prompt.rendered_attachments
     at = prompt.question_index + len(rounds) + 1
     turn = HistoryTurn(
         question=prompt.question,
         question_message=prompt.question_message,
-        tool_results=placed_tool_results(shown),
+        tool_results=list_placed_tool_results(shown),
         rounds=rounds,
         reply=_make_reply_message(
             state, prompt.question.id, reply, reply_id=reply_id, at=at, tokenizer=prompt.tokenizer
@@ -342,7 +344,7 @@ def add_reply(state: PromptState, reply: str, *, reply_id: str | None = None) ->
     )
     history = state.history
     history = replace(
-        history, turns=history.turns.appended(turn), message_count=history.message_count + 2 + len(rounds)
+        history, turns=history.turns.with_items_appended(turn), message_count=history.message_count + 2 + len(rounds)
     )
     cache_history = (
         add_tool_messages(state.cache_history, len(rounds))
@@ -366,7 +368,7 @@ def _make_reply_message(
     return make_history_message(reply_id, _REPLY, text, position=message_position(at), tokenizer=tokenizer)
 
 
-def pending_prompt(state: PromptState) -> Prompt:
+def get_pending_prompt(state: PromptState) -> Prompt:
     """Return the prompt that waits for its reply; there must be one."""
     assert state.last_prompt is not None
     assert state.waits_for_reply

@@ -68,11 +68,11 @@ class ArtifactIndex:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def is_of(self, library: Library, placed: Placed) -> bool:
+    def matches_library(self, library: Library, placed: Placed) -> bool:
         """Return whether the index belongs to exactly these values."""
         return self.library is library and self.placed is placed
 
-    def covers(self, *, linger: int, turn_number: int, names: Iterable[str] = ()) -> bool:
+    def suffices_for_turn(self, *, linger: int, turn_number: int, names: Iterable[str] = ()) -> bool:
         """Return whether a turn needs only the active artifacts.
 
         That is so if no retired one comes back: neither by a longer retention nor because the turn names it.
@@ -145,7 +145,7 @@ class ArtifactIndex:
             unparsed=unparsed,
         )
 
-    def newest_first(self, unused: Iterable[str]) -> Iterator[RetiredArtifact]:
+    def iter_handles_newest_first(self, unused: Iterable[str]) -> Iterator[RetiredArtifact]:
         """Iterate over these active artifacts and all retired ones, in the order of the list of handles."""
         named = [RetiredArtifact(self.library[name].last_attached_turn, self.numbers[name], name) for name in unused]
         active, retired = sorted(named), len(self.retired)

@@ -7,7 +7,7 @@ from lamella.core.budget import Tokenizer
 from lamella.core.log.turn import ArtifactForm, LayoutPlan, TurnSettings
 from lamella.core.messages import Message
 from lamella.core.prompt.attachments import is_in_working_set
-from lamella.core.prompt.cutting import pieces_moved_by_cut
+from lamella.core.prompt.cutting import list_pieces_moved_by_cut
 from lamella.core.prompt.layers.library import LibraryEntry
 from lamella.core.prompt.layers.turn import RenderedAttachments, is_shown_in_full, render_attachment_delta
 from lamella.core.prompt.prompt import build_question_message
@@ -47,7 +47,7 @@ def build_question_with_delta(
     """
     index = get_index(state)
     moved = (
-        pieces_moved_by_cut(index.active_library, index.active_placed, position)
+        list_pieces_moved_by_cut(index.active_library, index.active_placed, position)
         if layout_plan.keep_messages is not None
         else []
     )

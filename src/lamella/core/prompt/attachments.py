@@ -63,7 +63,7 @@ def collect_attachments(turn: Turn, library: Library) -> tuple[tuple[Artifact, .
         known = merged.get(artifact.id) or old
         if known is not None:
             _check_same_recoverability(known, artifact)
-        if old is not None and _keeps_snapshot_text(old, artifact):
+        if old is not None and _is_snapshot_attached_again(old, artifact):
             if old.hash != artifact.hash:
                 warnings.append(
                     f"{artifact.id} keeps its first text; attach it with policy follow to have the new one."
@@ -88,10 +88,10 @@ def replace_stubbed_by_names(
     """Return the attachments, with only the name of those that receipts reduced to a line, and a warning."""
     named = {one.id for one in attached if stub_id(question_id, one.id) in stubbed}
     less = [replace(one, condensed=NAMED_ONLY, is_outlined=False) if one.id in named else one for one in attached]
-    return tuple(less), named_only_warnings([one.id for one in less if one.id in named])
+    return tuple(less), warn_about_attachments_only_named([one.id for one in less if one.id in named])
 
 
-def named_only_warnings(names: Sequence[str]) -> tuple[str, ...]:
+def warn_about_attachments_only_named(names: Sequence[str]) -> tuple[str, ...]:
     """Return a warning about attachments that are only named because their text does not fit."""
     if not names:
         return ()
@@ -109,7 +109,7 @@ def _adds_one_new_artifact(turn: Turn, library: Library) -> bool:
 
 def _add_images(attached: dict[str, Artifact]) -> None:
     if any(artifact.images for artifact in attached.values()):
-        for picture in _active_note_images(attached.values()):
+        for picture in _list_active_note_images(attached.values()):
             attached.setdefault(picture.id, picture)
 
 
@@ -125,7 +125,7 @@ def _check_same_recoverability(one: Artifact, other: Artifact) -> None:
         )
 
 
-def _keeps_snapshot_text(known: Artifact, attached: Artifact) -> bool:
+def _is_snapshot_attached_again(known: Artifact, attached: Artifact) -> bool:
     return (
         known.policy is AttachmentPolicy.SNAPSHOT
         and attached.policy in (None, AttachmentPolicy.SNAPSHOT)
@@ -149,7 +149,7 @@ def _merge_repeated(before: Artifact, artifact: Artifact) -> Artifact:
     return newest if newest.policy is policy else replace(newest, policy=policy)
 
 
-def _active_note_images(attached: Iterable[Artifact]) -> list[Artifact]:
+def _list_active_note_images(attached: Iterable[Artifact]) -> list[Artifact]:
     return [
         make_image_artifact(image, title=f"{artifact.title} (embedded)")
         for artifact in attached
@@ -228,7 +228,9 @@ def update_library(
         entry = learnt.get(artifact.id)
         if goes_to_library(artifact):
             newest = (
-                _reset_origin(artifact) if entry is None else _newest_version(entry.artifact, _reset_origin(artifact))
+                _without_flags_of_its_turn(artifact)
+                if entry is None
+                else _choose_newest_version(entry.artifact, _without_flags_of_its_turn(artifact))
             )
             # A sticky attachment stays readable even if it has images. An artifact attached as an outline stays one.
             found = KINDS[artifact.kind].is_file_part or artifact.source.via == FOUND_BY_SEARCH
@@ -249,14 +251,14 @@ def update_library(
     return learnt
 
 
-def _reset_origin(artifact: Artifact) -> Artifact:
+def _without_flags_of_its_turn(artifact: Artifact) -> Artifact:
     """Return an artifact without the flags that apply only to the turn that attached it."""
     return (
         replace(artifact, is_outlined=False, is_fresh=False) if artifact.is_outlined or artifact.is_fresh else artifact
     )
 
 
-def _newest_version(old: Artifact, artifact: Artifact) -> Artifact:
+def _choose_newest_version(old: Artifact, artifact: Artifact) -> Artifact:
     policy = artifact.policy or old.policy
     if old.hash != artifact.hash:
         return artifact if artifact.policy is policy else replace(artifact, policy=policy)

@@ -107,12 +107,12 @@ def record_request(
     entries_by_position = {one.position: one for one in cache_history.entries if keep is None or one.position < keep}
     entries_by_position.update({one.position: one for one in _cache_entries(layout_plan, question_index)})
     return record_pause(cache_history, layout_plan.expiry)._replace(
-        entries=tuple(sorted(entries_by_position.values(), key=_position_of)[-_MAX_CACHE_ENTRIES:]),
+        entries=tuple(sorted(entries_by_position.values(), key=_get_entry_position)[-_MAX_CACHE_ENTRIES:]),
         at=layout_plan.at or cache_history.at,
         stable_message=cache_history.stable_message if keep is None else question_index - 1 if question_index else None,
         working_set=now,
         attachment_stats=_update_stats(cache_history, stays, known_ids),
-        age_counts=_add_ages(
+        age_counts=_add_to_age_counts(
             cache_history.age_counts, ages.values(), [age for name, age in ages.items() if name not in stays]
         ),
     )
@@ -129,7 +129,7 @@ def _cache_entries(layout_plan: LayoutPlan, question_index: int) -> list[CacheEn
     return [CacheEntry(position=one, at=layout_plan.at, has_long_lifetime=one <= last) for one in positions]
 
 
-def _position_of(entry: CacheEntry) -> int:
+def _get_entry_position(entry: CacheEntry) -> int:
     return entry.position
 
 
@@ -139,7 +139,7 @@ def add_tool_messages(cache_history: CacheHistory, messages: int) -> CacheHistor
     return cache_history._replace(entries=(*cache_history.entries, last._replace(position=last.position + messages)))
 
 
-class GrowingStats(Mapping[str, AttachmentStats]):
+class AttachmentStatsTable(Mapping[str, AttachmentStats]):
     """Statistics per artifact that a request updates without going through all of them.
 
     The count ``absent`` of an artifact outside the working set is stored without the number of requests that were
@@ -173,7 +173,7 @@ class GrowingStats(Mapping[str, AttachmentStats]):
 
     def with_request(
         self, before: Collection[str], now: Collection[str], known: Collection[str]
-    ) -> "GrowingStats | None":
+    ) -> "AttachmentStatsTable | None":
         """Return the statistics after a request; None if more changed than the working set.
 
         ``before`` and ``now`` are the working sets of the request before and of this one.
@@ -201,12 +201,12 @@ class GrowingStats(Mapping[str, AttachmentStats]):
         totals = AttachmentStats(
             stayed + len(seen), dropped + len(left), away + len(known) - len(seen), returned + len(came)
         )
-        return GrowingStats(absent, present, requests=requests, totals=totals)
+        return AttachmentStatsTable(absent, present, requests=requests, totals=totals)
 
 
-def sum_stats(stats: Mapping[str, AttachmentStats]) -> AttachmentStats:
+def sum_attachment_stats(stats: Mapping[str, AttachmentStats]) -> AttachmentStats:
     """Return the sums over all artifacts."""
-    if isinstance(stats, GrowingStats):
+    if isinstance(stats, AttachmentStatsTable):
         return stats.totals
     return AttachmentStats(*[sum(counts) for counts in zip(*stats.values(), strict=True)])
 
@@ -217,7 +217,7 @@ def _update_stats(
     """Count for each known artifact whether it stayed in the working set, left it, stayed out, or came back."""
     before, old = frozenset(cache_history.working_set), cache_history.attachment_stats
     known = known if isinstance(known, Collection) else list(known)
-    if isinstance(old, GrowingStats) and (grown := old.with_request(before, working_set, known)) is not None:
+    if isinstance(old, AttachmentStatsTable) and (grown := old.with_request(before, working_set, known)) is not None:
         return grown
     stats: dict[str, AttachmentStats] = {}
     for name in known:
@@ -226,18 +226,18 @@ def _update_stats(
             stats[name] = AttachmentStats(stayed + 1, dropped + (name not in working_set), absent, returned)
         else:
             stats[name] = AttachmentStats(stayed, dropped, absent + 1, returned + (name in working_set))
-    return GrowingStats(
+    return AttachmentStatsTable(
         {name: one for name, one in stats.items() if name not in working_set},
         {name: one for name, one in stats.items() if name in working_set},
         requests=0,
-        totals=sum_stats(stats),
+        totals=sum_attachment_stats(stats),
     )
 
 
 _EMPTY_STATS = AttachmentStats()
 
 
-def _add_ages(
+def _add_to_age_counts(
     ages: tuple[tuple[int, int], ...], seen: Iterable[int], left: Iterable[int]
 ) -> tuple[tuple[int, int], ...]:
     """Return the age counts with more ages at which artifacts were in the working set, and at which they left."""
@@ -337,12 +337,16 @@ class CacheHistoryBuilder:
             kept_alive_pauses=self._cache_history.kept_alive_pauses + lapses[CacheExpiry.KEPT_ALIVE],
             working_set=self.attached,
             attachment_stats={
-                name: self._total_stats(name, first) for name, first in self._known.items() if first < self._requests
+                name: self._compute_artifact_stats(name, first)
+                for name, first in self._known.items()
+                if first < self._requests
             },
-            age_counts=_add_ages(self._cache_history.age_counts, *[counted.elements() for counted in self._ages]),
+            age_counts=_add_to_age_counts(
+                self._cache_history.age_counts, *[counted.elements() for counted in self._ages]
+            ),
         )
 
-    def _total_stats(self, name: str, first: int) -> AttachmentStats:
+    def _compute_artifact_stats(self, name: str, first: int) -> AttachmentStats:
         """Return the statistics of an artifact that is known from request ``first`` on."""
         stayed, dropped, absent, returned = self._cache_history.attachment_stats.get(name, _EMPTY_STATS)
         more, since = self._stayed[name], self._since.get(name)
@@ -367,7 +371,7 @@ class CacheHistoryBuilder:
                 entries_by_position.setdefault(one.position, one)
         for one in self._cache_history.entries:
             entries_by_position.setdefault(one.position, one)
-        return tuple(sorted(entries_by_position.values(), key=_position_of)[-_MAX_CACHE_ENTRIES:])
+        return tuple(sorted(entries_by_position.values(), key=_get_entry_position)[-_MAX_CACHE_ENTRIES:])
 
     def _iter_requests_backwards(self) -> Iterator[tuple[LayoutPlan, int]]:
         for placements, asked_at in reversed(self._parts):

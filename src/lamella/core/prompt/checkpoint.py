@@ -29,7 +29,7 @@ from lamella.core.log.events.artifact import (
 from lamella.core.log.turn import ArtifactForm, TurnSettings
 from lamella.core.messages import Message, Role, TextsById
 from lamella.core.messages import resolve_lazy_texts as load_message_texts
-from lamella.core.prompt.layers.digest import digest_messages, with_texts, without_texts
+from lamella.core.prompt.layers.digest import iter_digest_messages, with_loaded_digest_texts, without_digest_texts
 from lamella.core.prompt.layers.history import HistoryTurn, SharedSequence, make_plain_turns
 from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, make_placed_artifact
 from lamella.core.prompt.prompt import RENDERER_VERSION
@@ -90,7 +90,9 @@ class CheckpointTables:
         artifact = self.add_artifact(placed.artifact)
         for piece in placed.pieces:
             if piece not in self._piece_numbers:
-                self._add_piece(piece, self._encode_block(piece, artifact) if _is_block(piece, placed) else piece)
+                self._add_piece(
+                    piece, self._encode_block(piece, artifact) if _is_full_text_block(piece, placed) else piece
+                )
         pieces = tuple([self._piece_numbers[piece] for piece in placed.pieces])
         return artifact, placed.form, placed.place, pieces, placed.tokens, placed.is_listed
 
@@ -114,16 +116,16 @@ class CheckpointTables:
         )
 
 
-def _is_block(piece: str, placed: PlacedArtifact) -> bool:
+def _is_full_text_block(piece: str, placed: PlacedArtifact) -> bool:
     """Return whether a piece is the block with the full text of the artifact."""
     if placed.form is not ArtifactForm.FULL:
         return False
     # A lazy artifact was placed in full when its checkpoint was written; do not load its text to check that. A piece
     # beside its block, such as a line before it, is then stored as a block, too, and decodes to the same text.
-    return isinstance(placed.artifact, LazyArtifact) or piece in _render_blocks(placed.artifact)
+    return isinstance(placed.artifact, LazyArtifact) or piece in _iter_full_text_blocks(placed.artifact)
 
 
-def _render_blocks(artifact: Artifact) -> Iterator[str]:
+def _iter_full_text_blocks(artifact: Artifact) -> Iterator[str]:
     """Iterate over the blocks that can show the full text."""
     for kind in dict.fromkeys((artifact.kind, LIBRARY_KIND[artifact.kind])):
         yield render_block(artifact, kind=kind)
@@ -143,7 +145,7 @@ def lazy_artifact_indices(
 
 def artifact_required_hashes(stored: StoredArtifact, *, is_lazy: bool) -> tuple[str, ...]:
     """Return the hashes of the contents of an artifact that are needed at once."""
-    return tuple([name for name in stored.hashes() if not (is_lazy and name == stored.hash)])
+    return tuple([name for name in stored.iter_content_hashes() if not (is_lazy and name == stored.hash)])
 
 
 def decode_artifacts(
@@ -176,7 +178,7 @@ def decode_pieces(
 
 def _rebuild_block(artifacts: Sequence[Artifact], number: int, block_hash: str) -> str:
     """Render the block with this hash again from its artifact."""
-    found = next((block for block in _render_blocks(artifacts[number]) if hash_text(block) == block_hash), None)
+    found = next((block for block in _iter_full_text_blocks(artifacts[number]) if hash_text(block) == block_hash), None)
     if found is None:
         raise LookupError(block_hash)
     return found
@@ -351,13 +353,13 @@ _CheckpointBody = tuple[
 ]
 
 
-def _encode_unsupported(value: object) -> object:
+def _encode_value_unknown_to_msgspec(value: object) -> object:
     if isinstance(value, SharedSequence | MappingProxyType):
         return dict(value) if isinstance(value, MappingProxyType) else list(value)
     raise TypeError(f"a {type(value).__name__} is not kept")
 
 
-_ENCODER = Encoder(enc_hook=_encode_unsupported)
+_ENCODER = Encoder(enc_hook=_encode_value_unknown_to_msgspec)
 _DECODER = Decoder(tuple[_StateInputs, int, str, Raw])
 _BODY_DECODER = Decoder(_CheckpointBody, dec_hook=lambda _type, items: SharedSequence(items))
 
@@ -393,7 +395,7 @@ class StateCheckpoint:
         # turn.
         if len(message_ids) < end + 2 or message_ids[end - 1] != self.head:
             return False
-        return self._inputs == _state_inputs(
+        return self._inputs == _collect_state_inputs(
             message_ids[:end], active_compactions, defaults=defaults, tokenizer=tokenizer
         )
 
@@ -427,7 +429,7 @@ class StateCheckpoint:
             library = decode_library(known, artifacts)
             end = 2 * self.turns
             turns = decode_history(talk, message_ids[:end], texts[:end], pieces=pieces)
-            digest = with_texts(
+            digest = with_loaded_digest_texts(
                 state.history.digest,
                 lambda messages: load_message_texts(
                     [one.id for one in messages], [texts[one.number - 1] for one in messages]
@@ -452,7 +454,7 @@ class StateCheckpoint:
         return unpacked, dict(zip(pieces, weights, strict=False)) | {one.text: one.tokens for one in typed}
 
 
-def _state_inputs(
+def _collect_state_inputs(
     message_ids: Sequence[str], active_compactions: ActiveCompactions, *, defaults: TurnSettings, tokenizer: Tokenizer
 ) -> _StateInputs:
     """Return the inputs of a state beside its messages."""
@@ -484,7 +486,7 @@ def encode_state_checkpoint(
         or message_ids[end - 1 : end] != (state.head,)
     ):
         return _NO_CHECKPOINT
-    inputs = _state_inputs(message_ids[:end], active_compactions, defaults=defaults, tokenizer=tokenizer)
+    inputs = _collect_state_inputs(message_ids[:end], active_compactions, defaults=defaults, tokenizer=tokenizer)
     try:
         body = _encode_body(state, message_ids[:end], texts[:end], tables=shelves, tokenizer=tokenizer)
         data = b"" if body is None else _ENCODER.encode((inputs, state.turn_count, state.head, body))
@@ -504,8 +506,8 @@ def _encode_body(
     # Keyed by the encoded form: comparing placed artifacts could load texts that have not been read.
     stood: dict[EncodedPlacement, int] = {}
     encoded_library, encoded_placed = (
-        _number_placed(state.system_library, tables, stood),
-        _number_placed(state.placed, tables, stood),
+        _number_placed_artifacts(state.system_library, tables, stood),
+        _number_placed_artifacts(state.placed, tables, stood),
     )
     if encoded_library is None or encoded_placed is None:
         return None
@@ -524,7 +526,7 @@ def _encode_body(
             cleared_from=None,
             index=None,
             cache_history=state.cache_history._replace(attachment_stats=dict(state.cache_history.attachment_stats)),
-            history=replace(state.history, turns=SharedSequence(), digest=without_texts(state.history.digest)),
+            history=replace(state.history, turns=SharedSequence(), digest=without_digest_texts(state.history.digest)),
         ),
         tuple(tables.stored_artifacts),
         tuple(tables.encoded_pieces),
@@ -538,7 +540,7 @@ def _encode_body(
     )
 
 
-def _number_placed(
+def _number_placed_artifacts(
     placed: Mapping[str, PlacedArtifact], tables: CheckpointTables, placement_numbers: dict[EncodedPlacement, int]
 ) -> dict[str, int] | None:
     """Number the placed artifacts; None if one of them would not decode to an equal one."""
@@ -555,7 +557,7 @@ def full_text_message_ids(state: PromptState) -> set[str]:
     """Return the ids of the messages whose full original text the state uses."""
     messages = [one for turn in state.history.turns for one in (turn.question, turn.reply)]
     shown = {one.segment.id for one in messages if one.full_texts is None}
-    return shown | {one.id for one in digest_messages(state.history.digest) if not one.is_excerpt}
+    return shown | {one.id for one in iter_digest_messages(state.history.digest) if not one.is_excerpt}
 
 
 def decode_state_checkpoint(data: bytes) -> StateCheckpoint | None:

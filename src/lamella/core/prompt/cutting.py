@@ -18,7 +18,7 @@ from lamella.core.prompt.folding import (
     has_only_inline_stubs,
     hide_old_turns,
     place_inlined_note,
-    recount_and_clear_placed,
+    recount_state_with_tokenizer,
     with_inline_stubs,
     with_tool_results_only,
 )
@@ -28,10 +28,10 @@ from lamella.core.prompt.layers.library import (
     PlacedArtifact,
     can_be_listed,
     can_shrink,
-    carried_form,
-    handle_list_budget,
-    is_list_frame,
+    choose_carried_form,
+    is_start_or_end_of_handle_list,
     make_placed_artifact,
+    max_handle_list_tokens,
     place_handle_list,
     place_in_library,
     place_newest_handles,
@@ -59,7 +59,7 @@ def fold_after_cut(
     """
     keep = layout_plan.keep_messages or 0
     if state.tokenizer_name != tokenizer.name:
-        state = recount_and_clear_placed(state, tokenizer)
+        state = recount_state_with_tokenizer(state, tokenizer)
     first = int(has_system_message(state.system, {}))
     at, end = first_turn_after_cut(state.history, keep, first_message=first)
     within = layout_plan.within if at < len(state.history.turns) else 0
@@ -73,14 +73,14 @@ def fold_after_cut(
     index = get_index(state)
     names = [artifact.id for artifact in attached]
     # Retired artifacts are only counted, unless one of them comes back with this turn.
-    is_covered = index.covers(linger=turn_settings.linger, turn_number=state.turn_count, names=names)
+    is_covered = index.suffices_for_turn(linger=turn_settings.linger, turn_number=state.turn_count, names=names)
     library, before = (index.active_library, index.active_placed) if is_covered else (state.library, state.placed)
     placed |= {name: one for name, one in before.items() if keep and _is_in_kept_message(one, end, head)}
     now = replace(state, history=history, system_library={}, library_rendered_from=None, turn_settings=turn_settings)
     if at <= history.hidden_turns:
         # No turn that was shown stays as sent, so the history mode may choose again which turns to show. That must
         # happen before artifacts get a position in the question, because the question comes after the shown turns.
-        now = hide_old_turns(_clear_placeholder(now), turn_settings, tokenizer, summary=summary)
+        now = hide_old_turns(_without_history_preamble(now), turn_settings, tokenizer, summary=summary)
     shown = {artifact.id for artifact in attached}
     left = {
         name: entry
@@ -94,7 +94,7 @@ def fold_after_cut(
     position = message_position(first + now.history.shown_message_count)
     # Lists of handles in messages that stay use part of the token limit for all such lists.
     above = sum([one.tokens for one in placed.values() if one.is_listed])
-    placed |= _place_removed(
+    placed |= _place_artifacts_removed_by_cut(
         now,
         left,
         attached,
@@ -121,7 +121,7 @@ def first_turn_after_cut(history: ConversationHistory, keep_messages: int, *, fi
     return at, end
 
 
-def _clear_placeholder(state: PromptState) -> PromptState:
+def _without_history_preamble(state: PromptState) -> PromptState:
     # The placeholder of the previous epoch may contain a summary that this turn does not have.
     return (
         state if state.history.placeholder is None else replace(state, history=replace(state.history, placeholder=None))
@@ -207,7 +207,7 @@ def _differs_from_inlined(
     return drawn_in and is_in_working_set(entry, turn_settings, turn_number=turn_number)
 
 
-def _place_removed(
+def _place_artifacts_removed_by_cut(
     state: PromptState,
     entries: Mapping[str, LibraryEntry],
     attached: Sequence[Artifact],
@@ -230,7 +230,9 @@ def _place_removed(
     unused: list[LibraryEntry] = []
     for name, entry in entries.items():
         old = state.placed.get(name)
-        copied = old is not None and any(piece in kept_pieces for piece in old.pieces if not is_list_frame(piece))
+        copied = old is not None and any(
+            piece in kept_pieces for piece in old.pieces if not is_start_or_end_of_handle_list(piece)
+        )
         artifact = now.get(name)
         if artifact is not None and not _is_shown_unchanged_later(artifact):
             # The turn shows it: as an update if an older copy stays above, and otherwise as if it were new.
@@ -242,7 +244,7 @@ def _place_removed(
         elif must_stay_readable(entry, turn_settings, turn_number=state.turn_count) and not (
             entry.is_listed and can_be_listed(entry.artifact)
         ):
-            form = _library_form(entry, turn_settings)
+            form = _choose_library_form(entry, turn_settings)
             placed[name] = _place_again(
                 entry.artifact, form, has_copy_above=copied, position=position, tokenizer=tokenizer
             )
@@ -252,9 +254,12 @@ def _place_removed(
         return placed
     placed_tokens = sum([one.tokens for one in placed.values()])
     placed_tokens += sum([message.tokens for message in history_messages(state.history.shown)])
-    remaining_tokens = handle_list_budget(placed_tokens) - handle_list_tokens
+    remaining_tokens = max_handle_list_tokens(placed_tokens) - handle_list_tokens
     if index is not None:
-        newest = (index.library[one.name].artifact for one in index.newest_first([one.artifact.id for one in unused]))
+        newest = (
+            index.library[one.name].artifact
+            for one in index.iter_handles_newest_first([one.artifact.id for one in unused])
+        )
         listed = place_newest_handles(
             newest,
             len(unused) + len(index.retired),
@@ -287,12 +292,12 @@ def _is_shown_unchanged_later(artifact: Artifact) -> bool:
     return LIBRARY_KIND[artifact.kind] is artifact.kind and not artifact.is_outlined and artifact.condensed is None
 
 
-def _library_form(entry: LibraryEntry, turn_settings: TurnSettings) -> ArtifactForm:
+def _choose_library_form(entry: LibraryEntry, turn_settings: TurnSettings) -> ArtifactForm:
     """Return the form of an artifact in use: full, unless a compaction or its images made it smaller."""
     readable = (
         turn_settings.attachments is AttachmentMode.TURN and entry.form is None and entry.artifact.condensed is None
     )
-    return ArtifactForm.FULL if readable else carried_form(entry, turn_settings)
+    return ArtifactForm.FULL if readable else choose_carried_form(entry, turn_settings)
 
 
 def _place_again(
@@ -311,7 +316,7 @@ def _make_unplaced_artifact(artifact: Artifact) -> PlacedArtifact:
     return make_placed_artifact(artifact, form=ArtifactForm.HANDLE, position=None, pieces=(), tokens=0)
 
 
-def pieces_moved_by_cut(
+def list_pieces_moved_by_cut(
     library: Mapping[str, LibraryEntry], placed: Mapping[str, PlacedArtifact], position: str
 ) -> list[str]:
     """List the pieces that a cut moved into the question: artifacts as first seen, then the handle list."""

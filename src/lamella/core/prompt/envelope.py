@@ -16,13 +16,13 @@ from lamella.core.budget import (
 )
 from lamella.core.log.call import RequestHash
 from lamella.core.log.turn import ArtifactForm, BreakpointMode, LayoutMode, ReasoningEffort, RequestFingerprint
-from lamella.core.messages import CacheBoundaries, Message, ModelRequest, Role, cache_boundaries_of
+from lamella.core.messages import CacheBoundaries, Message, ModelRequest, Role, derive_cache_boundaries
 from lamella.core.prompt.layers.history import build_history_layer
 from lamella.core.prompt.layers.library import build_library_layer
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, hash_pieces, make_layer, shown_segments
 from lamella.core.prompt.layers.turn import build_user_layer
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.signed_reasoning import drop_reasoning_of_others
+from lamella.core.prompt.signed_reasoning import drop_reasoning_of_other_models
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace, repr_without
 
@@ -228,7 +228,7 @@ def is_shortened(prompt: Prompt) -> bool:
     return any(segment.form in _SHORTENED_FORMS for layer in layers for segment in prompt.segments(layer))
 
 
-def stable_message_count(prompt: Prompt) -> int:
+def count_stable_messages(prompt: Prompt) -> int:
     """Return how many messages the next request starts with.
 
     If the layout moves attachments into the library right after their turn, the question will not be sent again in this
@@ -255,15 +255,15 @@ def make_request(
     # The prompt does not always know the model.
     messages = envelope.messages
     if prompt.model != model:
-        messages = drop_reasoning_of_others(messages, model=model, count=prompt.tokenizer.count)
-    stays = stable_message_count(prompt)
+        messages = drop_reasoning_of_other_models(messages, model=model, count=prompt.tokenizer.count)
+    stays = count_stable_messages(prompt)
     return ModelRequest(
         model=model,
         messages=messages,
         tools=prompt.tools,
         max_output_tokens=max_output_tokens,
         conversation=prompt.conversation_id,
-        cache_boundaries=replace(cache_boundaries_of(messages), stable_messages=stays)
+        cache_boundaries=replace(derive_cache_boundaries(messages), stable_messages=stays)
         if prompt.first_message
         else CacheBoundaries(stable_messages=stays),
         # If costs decide the layout, the plan already says what to cache longer; the pause must not decide it again.

@@ -25,7 +25,7 @@ from lamella.core.prompt.layers.history import (
 )
 from lamella.core.prompt.layers.library import (
     PlacedArtifact,
-    carried_form,
+    choose_carried_form,
     make_placed_artifact,
     place_in_library,
     place_library,
@@ -111,7 +111,7 @@ def _fold_after_kept(
     position = message_position(first + history.shown_message_count)
     for name, entry in state.library.items():
         if name not in placed:
-            form = forms.get(name) or carried_form(entry, turn_settings)
+            form = forms.get(name) or choose_carried_form(entry, turn_settings)
             old = state.placed.get(name)
             left = (
                 [piece for piece in old.pieces if piece in kept_pieces or _is_in_system_library(state, name, piece)]
@@ -158,7 +158,7 @@ def fold_library(
 ) -> PromptState:
     """Start a new epoch: render all known artifacts into the system message, and none into messages."""
     if state.tokenizer_name != tokenizer.name:
-        state = recount_and_clear_placed(state, tokenizer)
+        state = recount_state_with_tokenizer(state, tokenizer)
     inlined: dict[str, Artifact] = {artifact.id: artifact for artifact in state.system.inlined}
     before = state.turn_settings
     is_unchanged = (
@@ -177,7 +177,7 @@ def fold_library(
             placed=state.placed,
             forms=forms,
             turn_settings=turn_settings,
-            excluded_ids=_inlined_ids(state, inlined, attached),
+            excluded_ids=_list_inlined_ids(state, inlined, attached),
             count=tokenizer.count,
         )
     return replace(
@@ -195,7 +195,7 @@ def fold_library(
     )
 
 
-def _inlined_ids(state: PromptState, inlined: Mapping[str, Artifact], attached: Sequence[Artifact]) -> set[str]:
+def _list_inlined_ids(state: PromptState, inlined: Mapping[str, Artifact], attached: Sequence[Artifact]) -> set[str]:
     if not inlined:
         return set()
     known = [entry.artifact for entry in state.library.values()]
@@ -328,7 +328,7 @@ def _make_outline_placeholder(hidden: Sequence[HistoryTurn], tokenizer: Tokenize
     return make_placeholder(SegmentKind.SUMMARY, block, count=count)
 
 
-def recount_and_clear_placed(state: PromptState, tokenizer: Tokenizer) -> PromptState:
+def recount_state_with_tokenizer(state: PromptState, tokenizer: Tokenizer) -> PromptState:
     """Count the whole state again with another tokenizer.
 
     All placed artifacts are cleared, so the fold that follows renders and counts them again.

@@ -13,8 +13,8 @@ from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.log.turn import ArtifactForm
 from lamella.core.messages import Message, Role
 from lamella.core.prompt.envelope import Envelope, hash_layers, hash_system_message
-from lamella.core.prompt.layers.digest import digest_messages
-from lamella.core.prompt.layers.library import shows_carried_form
+from lamella.core.prompt.layers.digest import iter_digest_messages
+from lamella.core.prompt.layers.library import is_shown_in_carried_form
 from lamella.core.prompt.layers.model import (
     LAYER_ORDER,
     Layer,
@@ -134,13 +134,13 @@ def _check_references(envelope: Envelope, _before: Prompt | None) -> Iterable[st
     references = [s for s in envelope.by_id[LayerId.L3].segments if s.form is ArtifactForm.REFERENCE]
     if not references:
         return
-    readable = _readable_segments(envelope)
+    readable = _collect_readable_segments(envelope)
     for segment in references:
         if (segment.id, segment.content) not in readable:
             yield f"{segment.id} is referred to and does not stand in the request in full"
 
 
-def _readable_segments(envelope: Envelope) -> set[tuple[str, str]]:
+def _collect_readable_segments(envelope: Envelope) -> set[tuple[str, str]]:
     """Return the id and content hash of everything that the request contains in full."""
     targets = {
         (segment.id, segment.content)
@@ -169,14 +169,14 @@ def _check_single_copy(envelope: Envelope, _before: Prompt | None) -> Iterable[s
         ids = {segment.id for segment in readables}
         # A long history rarely repeats an id. The set operations settle that; only repeats are examined one by one.
         if inlined or len(ids) < len(readables) or not readable.isdisjoint(ids):
-            yield from _repeated_segments(readables, readable, inlined)
+            yield from _report_repeated_segments(readables, readable, inlined)
         readable |= ids
     for segment in envelope.by_id[LayerId.L3].segments:
         if segment.form is ArtifactForm.FULL and (segment.id in readable or (segment.id, segment.content) in inlined):
             yield f"{segment.id} is sent in full although the request already holds it"
 
 
-def _repeated_segments(
+def _report_repeated_segments(
     readables: Iterable[Segment], readable: Set[str], inlined: Set[tuple[str, str]]
 ) -> Iterable[str]:
     known = set(readable)
@@ -200,12 +200,12 @@ def _check_verbatim(envelope: Envelope, before: Prompt | None) -> Iterable[str]:
             if not segment.recoverable and segment.form not in _VERBATIM_FORMS:
                 yield f"{segment.id} cannot be fetched again and stands as {segment.form}"
     if before is not None and before.conversation_id == envelope.prompt.conversation_id:
-        yield from _lost_segments(before, envelope)
+        yield from _report_lost_segments(before, envelope)
         if envelope.prompt.pinned and envelope.prompt.history_rewrite is None:
-            yield from _missing_pinned_messages(before, envelope.prompt)
+            yield from _report_missing_pinned_messages(before, envelope.prompt)
 
 
-def _lost_segments(before: Prompt, now: Envelope) -> Iterable[str]:
+def _report_lost_segments(before: Prompt, now: Envelope) -> Iterable[str]:
     kept = {segment.id for segment in shown_segments(now.by_id[LayerId.L2].segments)}
     if now.message_id == before.message_id:
         # The same turn, sent again after a tool round: its attachments are still in L3, not yet in the library.
@@ -216,7 +216,7 @@ def _lost_segments(before: Prompt, now: Envelope) -> Iterable[str]:
                 yield f"{segment.id} cannot be fetched again and is gone"
 
 
-def _missing_pinned_messages(before: Prompt, now: Prompt) -> Iterable[str]:
+def _report_missing_pinned_messages(before: Prompt, now: Prompt) -> Iterable[str]:
     """Report pinned messages that left the history; messages that the history mode hides are still part of it."""
     stays = {now.question.id, *_message_ids(now)}
     for name in (before.question.id, *_message_ids(before)):
@@ -227,7 +227,7 @@ def _missing_pinned_messages(before: Prompt, now: Prompt) -> Iterable[str]:
 def _message_ids(prompt: Prompt) -> Iterator[str]:
     """Iterate over the messages of the history and those that the digest keeps whole."""
     yield from (message.id for turn in prompt.history.turns for message in turn.messages)
-    yield from (message.id for message in digest_messages(prompt.history.digest) if not message.is_excerpt)
+    yield from (message.id for message in iter_digest_messages(prompt.history.digest) if not message.is_excerpt)
 
 
 def _cuts_before_verbatim(layer: Layer) -> frozenset[int]:
@@ -291,10 +291,10 @@ def _check_tool_pairs(envelope: Envelope, _before: Prompt | None) -> Iterable[st
                 yield f"{segment.id} stands in the library, apart from its turn"
             elif segment.form is ArtifactForm.FULL and segment.place not in asked:
                 yield f"{segment.id} stands at {segment.place}, apart from its turn"
-    yield from _unpaired_tool_calls(envelope.messages)
+    yield from _report_unpaired_tool_calls(envelope.messages)
 
 
-def _unpaired_tool_calls(messages: Sequence[Message]) -> Iterable[str]:
+def _report_unpaired_tool_calls(messages: Sequence[Message]) -> Iterable[str]:
     """Report calls without a result before the next message, and results without a call."""
     if not [message for message in messages if message.calls or message.role is Role.TOOL]:
         return
@@ -335,7 +335,7 @@ def _check_working_set(envelope: Envelope, _before: Prompt | None) -> Iterable[s
         return
     shown = {segment.id for segment in prompt.rendered_attachments[0]}
     for name in prompt.working_set:
-        if name not in shown and not shows_carried_form(
+        if name not in shown and not is_shown_in_carried_form(
             prompt.library[name], prompt.placed[name], prompt.turn_settings
         ):
             yield f"{name} is attached and cannot be read in its current text"

@@ -20,7 +20,7 @@ from lamella.core.budget import (
 from lamella.core.log.turn import ArtifactForm
 from lamella.core.messages import Message
 from lamella.core.prompt.layers.history import HistoryMessage, HistoryTurn
-from lamella.core.prompt.layers.library import PlacedArtifact, is_list_frame
+from lamella.core.prompt.layers.library import PlacedArtifact, is_start_or_end_of_handle_list
 from lamella.core.prompt.layers.model import SYSTEM_POSITION, LayerId, Segment, SegmentKind, message_position
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.values import replace
@@ -100,8 +100,8 @@ class PromptPieceLister:
         segments, pieces, _, _ = prompt.rendered_attachments
         # The headings and the state line of this turn count as L3; those of earlier turns are overhead.
         own = {**dict.fromkeys(pieces, _TURN_OVERHEAD), **owners}
-        own |= {segment.text: _owner(LayerId.L3, segment) for segment in segments if segment.text}
-        own |= dict.fromkeys(prompt.question.message.pieces, _owner(LayerId.L5, prompt.question.segment))
+        own |= {segment.text: _segment_to_owner(LayerId.L3, segment) for segment in segments if segment.text}
+        own |= dict.fromkeys(prompt.question.message.pieces, _segment_to_owner(LayerId.L5, prompt.question.segment))
         self._add_message(lines, prompt, messages[at], at, own, LayerId.L3)
         for index, message in enumerate(prompt.rounds, start=at + 1):
             lines.add_round(LayerId.L3, message, message_position(index))
@@ -116,11 +116,11 @@ class PromptPieceLister:
         for segment in prompt.system_layer.segments:
             # Parts are counted one by one here and together in the request, which may merge tokens where they meet.
             tokens = min(segment.tokens, rest)
-            lines.add(_owner(LayerId.L1, segment), tokens, SYSTEM_POSITION)
+            lines.add(_segment_to_owner(LayerId.L1, segment), tokens, SYSTEM_POSITION)
             rest -= tokens
         lines.add(_OVERHEAD, rest, SYSTEM_POSITION)
         for placed in library:
-            lines.add(_owner(LayerId.L2, placed.segment), placed.segment.tokens, SYSTEM_POSITION)
+            lines.add(_segment_to_owner(LayerId.L2, placed.segment), placed.segment.tokens, SYSTEM_POSITION)
         lines.add(_OVERHEAD, prompt.tokenizer.tokens_per_message, SYSTEM_POSITION)
         lines.end_message()
 
@@ -133,9 +133,9 @@ class PromptPieceLister:
         if question is turn.question.message:
             lines.add_talk(turn.question, message_position(at))
         else:
-            own = dict.fromkeys(turn.question.message.pieces, _owner(LayerId.L4, turn.question.segment))
+            own = dict.fromkeys(turn.question.message.pieces, _segment_to_owner(LayerId.L4, turn.question.segment))
             for result in turn.tool_results:
-                own |= dict.fromkeys(result.pieces, _owner(LayerId.L4, result.segment))
+                own |= dict.fromkeys(result.pieces, _segment_to_owner(LayerId.L4, result.segment))
             self._add_message(lines, prompt, question, at, {**owners, **own}, None)
         for message in turn.rounds:
             at += 1
@@ -144,9 +144,9 @@ class PromptPieceLister:
         if reply is turn.reply.message:
             lines.add_talk(turn.reply, message_position(at))
         else:
-            own = {segment.text: _owner(LayerId.L4, segment) for segment in turn.call_lines}
+            own = {segment.text: _segment_to_owner(LayerId.L4, segment) for segment in turn.call_lines}
             for one in turn.replies:
-                own |= dict.fromkeys(one.message.pieces, _owner(LayerId.L4, one.segment))
+                own |= dict.fromkeys(one.message.pieces, _segment_to_owner(LayerId.L4, one.segment))
             self._add_message(lines, prompt, reply, at, {**owners, **own}, None)
         return at + 1
 
@@ -180,7 +180,7 @@ class PromptPieceLister:
         if known is None:
             counts = message.piece_token_counts
             if len(counts) != len(message.pieces) or sum(counts) != message.tokens:
-                counts = tuple(_split_tokens(message, tokenizer))
+                counts = tuple(_iter_piece_token_counts(message, tokenizer))
             known = self._counted[key] = counts
         return known
 
@@ -207,10 +207,10 @@ class _PieceList:
         if owner is _OVERHEAD and self._open is not None:
             self._tokens += tokens
             return
-        self._flush()
+        self._end_band_of_talk()
         self._open, self._position, self._tokens = owner, position, tokens
         if owner is not _OVERHEAD:
-            self._flush()
+            self._end_band_of_talk()
 
     def add_talk(self, message: HistoryMessage, position: str) -> None:
         """Add an earlier message that has only its own text, with its overhead."""
@@ -221,7 +221,7 @@ class _PieceList:
             self._messages += 1
             self._shortened += segment.form is not ArtifactForm.FULL
         else:
-            self.add_talk_text(_owner(LayerId.L4, segment), segment.tokens, position)
+            self.add_talk_text(_segment_to_owner(LayerId.L4, segment), segment.tokens, position)
             self.add(_OVERHEAD, self._message_overhead, position)
         self.end_message()
 
@@ -231,7 +231,7 @@ class _PieceList:
             self.add(owner, tokens, position)
             return
         if self._open is None or self._open.kind not in (TALK_KIND, OVERHEAD_KIND):
-            self._flush()
+            self._end_band_of_talk()
             self._position = position
         if self._open is None or self._open.kind != TALK_KIND:
             # Labels before a typed text are part of the band, too.
@@ -243,7 +243,7 @@ class _PieceList:
 
     def add_round(self, layer: LayerId, message: HistoryMessage, position: str) -> None:
         """Add a message of a tool round."""
-        owner, tokens = _owner(layer, message.segment), message.message.tokens
+        owner, tokens = _segment_to_owner(layer, message.segment), message.message.tokens
         if layer is LayerId.L4 and owner.kind in _ROUND_KINDS and tokens < self._small_tokens:
             self.add_talk_text(owner, tokens, position)
         else:
@@ -256,14 +256,14 @@ class _PieceList:
         if self._open is not None and (
             self._open.kind != TALK_KIND or self._offset + self._tokens == self._same_tokens or not self._folds_talk
         ):
-            self._flush()
+            self._end_band_of_talk()
 
     def finish(self) -> list[PromptPiece]:
         """Return all pieces."""
-        self._flush()
+        self._end_band_of_talk()
         return self._pieces
 
-    def _flush(self) -> None:
+    def _end_band_of_talk(self) -> None:
         owner, tokens, messages, shortened = self._open, self._tokens, self._messages, self._shortened
         self._open = None
         self._tokens = self._messages = self._shortened = 0
@@ -289,7 +289,7 @@ class _PieceList:
         self._offset += tokens
 
 
-def _owner(layer: LayerId | None, segment: Segment) -> _Owner:
+def _segment_to_owner(layer: LayerId | None, segment: Segment) -> _Owner:
     return _Owner(layer, segment.id, str(segment.kind), segment.form)
 
 
@@ -301,7 +301,7 @@ def _list_owners(prompt: Prompt) -> dict[str, _Owner]:
         layer = LayerId.L4 if layer is None and placed.artifact.kind is ArtifactKind.TOOL else layer
         owners.update(_iter_placed_texts(layer, placed))
     for one in prompt.preamble.segments(SYSTEM_POSITION):
-        owners[one.text] = _owner(LayerId.L4, one)
+        owners[one.text] = _segment_to_owner(LayerId.L4, one)
     for block in prompt.shown_digest:
         owners[block.text] = _Owner(LayerId.L4, block.messages[0].id, SegmentKind.USER.value, ArtifactForm.FULL)
     return owners
@@ -311,7 +311,7 @@ def _iter_placed_texts(layer: LayerId | None, placed: PlacedArtifact) -> Iterato
     """Yield the texts that show an artifact: the first copy, and the updates after it."""
     last = len(placed.pieces) - 1
     for at, text in enumerate(placed.pieces):
-        if placed.is_listed and is_list_frame(text):
+        if placed.is_listed and is_start_or_end_of_handle_list(text):
             # Lists share the text of their frames, so a frame is of no single artifact.
             yield text, _LIST_FRAME
             continue
@@ -340,7 +340,7 @@ def _list_images(
     return found
 
 
-def _split_tokens(message: Message, tokenizer: Tokenizer) -> Iterator[int]:
+def _iter_piece_token_counts(message: Message, tokenizer: Tokenizer) -> Iterator[int]:
     """Yield the tokens of each piece of a message.
 
     Pieces that tokenise together are counted together, as the request counts them. The difference to their own counts
@@ -355,12 +355,12 @@ def _split_tokens(message: Message, tokenizer: Tokenizer) -> Iterator[int]:
     for group in groups:
         own = [tokenizer.count(piece) if piece else 0 for piece in group]
         if len(group) > 1:
-            own = _adjust(own, tokenizer.count("".join(group)))
+            own = _adjust_counts_to_total(own, tokenizer.count("".join(group)))
         counts += own
-    yield from _adjust(counts, message.tokens)
+    yield from _adjust_counts_to_total(counts, message.tokens)
 
 
-def _adjust(counts: list[int], total: int) -> list[int]:
+def _adjust_counts_to_total(counts: list[int], total: int) -> list[int]:
     """Return the counts changed so that they add up to ``total``, with the difference in the largest ones."""
     left = total - sum(counts)
     adjusted = list(counts)

@@ -45,11 +45,11 @@ def detect_prefix_change(before: Prompt | None, now: Prompt) -> PrefixChange:
     return (
         PrefixChange(cause=PrefixChangeCause.NONE)
         if is_prefix_of(before.messages, now.messages)
-        else _message_change(before, now)
+        else _find_message_change(before, now)
     )
 
 
-def _message_change(before: Prompt, now: Prompt) -> PrefixChange:
+def _find_message_change(before: Prompt, now: Prompt) -> PrefixChange:
     """Return what changed the first message that differs."""
     old, new = before.segments(LayerId.L1), now.segments(LayerId.L1)
     part = first_changed_system_part(old, new)
@@ -61,7 +61,7 @@ def _message_change(before: Prompt, now: Prompt) -> PrefixChange:
         return PrefixChange(cause=PrefixChangeCause.LAYOUT_CHANGED)
     if now.history_rewrite is not None:
         return PrefixChange(cause=PrefixChangeCause(now.history_rewrite.value))
-    return _epoch_change(before, now)
+    return _find_epoch_change(before, now)
 
 
 def prefix_change_triggers(state: PromptState, turn: Turn) -> frozenset[PrefixChangeTrigger]:
@@ -121,12 +121,12 @@ def _moves_into_library(before: Prompt, now: Prompt, artifact_id: str | None) ->
         return True
     if artifact_id in before.system_library or artifact_id in now.system_library:
         return False
-    return bool(before.attached or before.rendered_attachments[0] or before.rounds) or _hidden_history(
+    return bool(before.attached or before.rendered_attachments[0] or before.rounds) or _get_hidden_history_key(
         before
-    ) != _hidden_history(now)
+    ) != _get_hidden_history_key(now)
 
 
-def _hidden_history(prompt: Prompt) -> tuple[object, ...]:
+def _get_hidden_history_key(prompt: Prompt) -> tuple[object, ...]:
     """Return how many turns the history mode hides, with their placeholder, and from which turn the digest is shown."""
     return prompt.history.hidden_turns, prompt.history.placeholder, prompt.history.first_shown_turn
 
@@ -140,12 +140,12 @@ def is_prefix_of(before: Sequence[Message], now: Sequence[Message]) -> bool:
     return all(old.has_same_content(new) for old, new in zip(before[same:], now[same : len(before)], strict=True))
 
 
-def _epoch_change(before: Prompt, now: Prompt) -> PrefixChange:
+def _find_epoch_change(before: Prompt, now: Prompt) -> PrefixChange:
     """Return what a new epoch changed: by a compaction, or by moving attachments into the library."""
     library = _find_library_change(before, now)
     if now.compaction_step is not None and not _library_changes_without_compaction(library, now):
         return PrefixChange(cause=PrefixChangeCause.COMPACTED, segment=now.compaction_step)
-    return library or _history_change(before, now)
+    return library or _find_history_change(before, now)
 
 
 def _library_changes_without_compaction(library_change: PrefixChange | None, now: Prompt) -> bool:
@@ -156,7 +156,7 @@ def _library_changes_without_compaction(library_change: PrefixChange | None, now
 
 def _find_library_change(before: Prompt, now: Prompt) -> PrefixChange | None:
     old, new = tuple(before.system_library.values()), tuple(now.system_library.values())
-    at = _first_difference(old, new)
+    at = _find_first_different_index(old, new)
     if at is None:
         return None
     if at < len(old) and old[at].artifact.id not in now.system_library:
@@ -169,23 +169,25 @@ def _find_library_change(before: Prompt, now: Prompt) -> PrefixChange | None:
     return PrefixChange(cause=PrefixChangeCause.EPOCH_FOLDED, segment=moved.id)
 
 
-def _first_difference(old: Sequence[PlacedArtifact], new: Sequence[PlacedArtifact]) -> int | None:
+def _find_first_different_index(old: Sequence[PlacedArtifact], new: Sequence[PlacedArtifact]) -> int | None:
     for index, (before, now) in enumerate(zip(old, new, strict=False)):
         if before is not now and before.pieces != now.pieces:
             return index
     return None if len(old) == len(new) else min(len(old), len(new))
 
 
-def _history_change(before: Prompt, now: Prompt) -> PrefixChange:
+def _find_history_change(before: Prompt, now: Prompt) -> PrefixChange:
     if before.epoch == now.epoch:
         return PrefixChange(cause=PrefixChangeCause.HISTORY_EDITED)
     for index, (old, new) in enumerate(zip(before.messages, now.messages, strict=False)):
         if not old.has_same_content(new):
-            return PrefixChange(cause=PrefixChangeCause.EPOCH_FOLDED, segment=_first_lost_artifact(before, index, new))
+            return PrefixChange(
+                cause=PrefixChangeCause.EPOCH_FOLDED, segment=_find_first_lost_artifact(before, index, new)
+            )
     return PrefixChange(cause=PrefixChangeCause.EPOCH_FOLDED)
 
 
-def _first_lost_artifact(before: Prompt, index: int, new: Message) -> str | None:
+def _find_first_lost_artifact(before: Prompt, index: int, new: Message) -> str | None:
     """Return the id of the first artifact that a folded message loses.
 
     None if it loses only a reference line of an earlier turn, since such a line is not a segment.

@@ -27,7 +27,7 @@ from lamella.core.prompt.layers.digest import (
     DIGEST_HEAD,
     DigestBlock,
     HistoryDigest,
-    digest_pieces,
+    list_digest_pieces,
     make_digest_block,
 )
 from lamella.core.prompt.layers.history import (
@@ -55,7 +55,7 @@ from lamella.core.prompt.layers.model import (
     message_position,
 )
 from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments
-from lamella.core.prompt.signed_reasoning import CheckedMessages, drop_moved_reasoning
+from lamella.core.prompt.signed_reasoning import CheckedMessages, drop_invalidated_reasoning
 from lamella.core.values import replace, repr_without
 
 # Increase this number when the same state renders to other bytes. The ledger then reports a Lamella upgrade and not
@@ -167,7 +167,9 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def checked_messages(self) -> CheckedMessages:
         """The messages without reasoning whose signature would be invalid, and which replies lost theirs."""
-        return drop_moved_reasoning(self.rendered_messages, self.tools, model=self.model, count=self.tokenizer.count)
+        return drop_invalidated_reasoning(
+            self.rendered_messages, self.tools, model=self.model, count=self.tokenizer.count
+        )
 
     @cached_property
     def rendered_messages(self) -> tuple[Message, ...]:
@@ -179,7 +181,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         messages += [message.message for message in self.rounds]
         if self.preamble != EMPTY_PREAMBLE:
             opening = [placeholder.text for placeholder in self.preamble.placeholders]
-            opening[1:1] = digest_pieces(self.shown_digest)
+            opening[1:1] = list_digest_pieces(self.shown_digest)
             messages[first] = prepend_blocks(messages[first], opening, count=count)
         return tuple(messages)
 
@@ -352,7 +354,7 @@ def build_question_message(
     return render_user_message(pieces, typed.pieces, images, count=count) if pieces or images else typed
 
 
-def pieces_moved_by_fold(library: Iterable[str], placed: Mapping[str, PlacedArtifact], position: str) -> list[str]:
+def list_pieces_moved_by_fold(library: Iterable[str], placed: Mapping[str, PlacedArtifact], position: str) -> list[str]:
     """List the library texts that a fold moved from earlier messages into the question at ``position``."""
     return [one.pieces[-1] for one in (placed[name] for name in library) if one.pieces and one.place == position]
 

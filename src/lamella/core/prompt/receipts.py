@@ -17,7 +17,7 @@ from lamella.core.prompt.folding import fold_library, hide_old_turns, stub_tool_
 from lamella.core.prompt.layers.digest import (
     DigestMessage,
     add_to_digest,
-    digest_messages,
+    iter_digest_messages,
     make_digest_message,
     question_message_number,
     shorten_digest,
@@ -77,7 +77,7 @@ def apply_receipt(
     return replace(
         now,
         last_compacted_total=receipt.tokens_after,
-        compaction_step=_first_changing_step(receipt),
+        compaction_step=_get_earliest_changing_step(receipt),
         cleared_from=None,
     )
 
@@ -174,7 +174,7 @@ def apply_step(
     """
     # Receipts of chain 1 keep their old effect, so that stored conversations replay to the bytes that were sent.
     if step.name is CompactionStepName.HANDLE and chain_version > 1:
-        return _list_as_handles(state, step.removed, tokenizer)
+        return _move_entries_to_handle_list(state, step.removed, tokenizer)
     if step.name in _SHRUNK_FORM_BY_STEP:
         return _shrink_entries(state, step.removed, _SHRUNK_FORM_BY_STEP[step.name], tokenizer=tokenizer)
     if step.name is CompactionStepName.DIGEST:
@@ -184,7 +184,7 @@ def apply_step(
     if step.name is CompactionStepName.TOOL_RESULTS:
         return _stub_tool_results(state, frozenset(step.removed), tokenizer)
     if step.name is CompactionStepName.REPLIES:
-        removed_ids = frozenset(step.removed) - _pinned_turn_messages(state)
+        removed_ids = frozenset(step.removed) - _list_messages_of_pinned_turns(state)
         gists = dict(zip(step.removed, step.outlines, strict=False))
         return shorten_replies(
             state,
@@ -255,7 +255,9 @@ def _shrink_entries(
     )
 
 
-def _list_as_handles(state: PromptState, artifact_ids: Collection[str], tokenizer: Tokenizer) -> PromptState:
+def _move_entries_to_handle_list(
+    state: PromptState, artifact_ids: Collection[str], tokenizer: Tokenizer
+) -> PromptState:
     """Move these library entries into the list of handles, beside the entries that it already has."""
     removed_names = {
         name for name in artifact_ids if name in state.system_library and can_be_listed(state.library[name].artifact)
@@ -362,13 +364,13 @@ def _apply_removal(
     count = tokenizer.count
     removed_ids = frozenset(step.removed)
     if state.pinned:
-        removed_ids -= _pinned_turn_messages(state)
+        removed_ids -= _list_messages_of_pinned_turns(state)
     if chain_version > 2:
-        state = _keep_excerpts(state, step, removed_ids, count)
+        state = _keep_excerpts_in_digest(state, step, removed_ids, count)
     if chain_version > 1:
         # From chain 2 on a reply may be removed without its question. A line stays in its place, so that user and
         # assistant messages keep alternating.
-        stays = removed_ids - _replies_of_removed_turns(state.history, removed_ids)
+        stays = removed_ids - _list_replies_of_removed_turns(state.history, removed_ids)
         state = shorten_replies(state, stays, _shorten_to_stub, form=ArtifactForm.HANDLE, count=count)
     history = state.history
     turns, messages, start = remove_messages(history, removed_ids, count=count)
@@ -377,9 +379,9 @@ def _apply_removal(
         placeholder = make_placeholder(placeholder_kind, step.text, content=step.content, count=count)
         preamble = _add_placeholder(preamble, placeholder)
     if chain_version > 2:
-        known = [message.id for message in digest_messages(history.digest)]
+        known = [message.id for message in iter_digest_messages(history.digest)]
         cut = dict.fromkeys(removed_ids.intersection(known), "") | {
-            name: text for name, text in _excerpts_by_id(step).items() if name in removed_ids
+            name: text for name, text in _get_excerpts_by_message_id(step).items() if name in removed_ids
         }
         shorter = shorten_digest(history.digest, cut, count=count)
         messages += len(known) - sum(len(block.messages) for block in shorter)
@@ -390,13 +392,15 @@ def _apply_removal(
     return replace(state, history=left)
 
 
-def _excerpts_by_id(step: CompactionStep) -> dict[str, str]:
+def _get_excerpts_by_message_id(step: CompactionStep) -> dict[str, str]:
     return dict(zip(step.removed, step.outlines, strict=False))
 
 
-def _keep_excerpts(state: PromptState, step: CompactionStep, removed_ids: Set[str], count: TokenCounter) -> PromptState:
+def _keep_excerpts_in_digest(
+    state: PromptState, step: CompactionStep, removed_ids: Set[str], count: TokenCounter
+) -> PromptState:
     """Return the state whose digest has what the step keeps of questions that leave their place between turns."""
-    kept = {name: text for name, text in _excerpts_by_id(step).items() if text and name in removed_ids}
+    kept = {name: text for name, text in _get_excerpts_by_message_id(step).items() if text and name in removed_ids}
     if not kept:
         return state
     new = [
@@ -419,7 +423,7 @@ def _move_to_digest(state: PromptState, moved_ids: Set[str], tokenizer: Tokenize
     Their replies in ``moved_ids`` leave. Pinned replies, and replies that ``moved_ids`` does not name, go into the
     digest word for word.
     """
-    history, pinned, count = state.history, _pinned_turn_messages(state), tokenizer.count
+    history, pinned, count = state.history, _list_messages_of_pinned_turns(state), tokenizer.count
     end = next((at for at, turn in enumerate(history.turns) if turn.question.id not in moved_ids), len(history.turns))
     moved: list[DigestMessage] = []
     gone = 0
@@ -450,8 +454,8 @@ def _move_to_digest(state: PromptState, moved_ids: Set[str], tokenizer: Tokenize
 
 def _shorten_last_reply(state: PromptState, step: CompactionStep, tokenizer: Tokenizer) -> PromptState:
     """Return the state with replies shortened to the texts that the step has for them."""
-    texts = _excerpts_by_id(step)
-    names = frozenset(texts) - _pinned_turn_messages(state)
+    texts = _get_excerpts_by_message_id(step)
+    names = frozenset(texts) - _list_messages_of_pinned_turns(state)
     return shorten_replies(
         state,
         names,
@@ -463,7 +467,7 @@ def _shorten_last_reply(state: PromptState, step: CompactionStep, tokenizer: Tok
     )
 
 
-def _replies_of_removed_turns(history: ConversationHistory, removed_ids: Set[str]) -> set[str]:
+def _list_replies_of_removed_turns(history: ConversationHistory, removed_ids: Set[str]) -> set[str]:
     """Return the replies that leave no line, because their question and all joined replies go with them."""
     return {
         reply.segment.id
@@ -473,7 +477,7 @@ def _replies_of_removed_turns(history: ConversationHistory, removed_ids: Set[str
     }
 
 
-def _pinned_turn_messages(state: PromptState) -> frozenset[str]:
+def _list_messages_of_pinned_turns(state: PromptState) -> frozenset[str]:
     """Return the ids of all messages in turns with a pinned message.
 
     A receipt may name such a message because it was written before the user pinned it.
@@ -483,7 +487,7 @@ def _pinned_turn_messages(state: PromptState) -> frozenset[str]:
         return frozenset()
     turn_ids = [[one.id for one in turn.messages] for turn in state.history.turns]
     by_turn: dict[int, list[str]] = {}
-    for message in digest_messages(state.history.digest):
+    for message in iter_digest_messages(state.history.digest):
         by_turn.setdefault(message.turn_index, []).append(message.id)
     turn_ids += by_turn.values()
     return frozenset(name for names in turn_ids if not pinned.isdisjoint(names) for name in names)
@@ -539,16 +543,16 @@ def _add_placeholder(preamble: HistoryPreamble, placeholder: Placeholder) -> His
     return replace(preamble, blocks=(*preamble.blocks, placeholder))
 
 
-def _first_changing_step(receipt: CompactionReceipt) -> str:
+def _get_earliest_changing_step(receipt: CompactionReceipt) -> str:
     """Return the name of the step that changed the earliest bytes of the request.
 
     The order is: L1, the library, the preamble before all messages, tool results.
     """
-    first = min(receipt.steps, key=_request_position, default=None)
+    first = min(receipt.steps, key=_get_position_in_request, default=None)
     return FOLD_CAUSE if first is None else first.name
 
 
-def _request_position(step: CompactionStep) -> int:
+def _get_position_in_request(step: CompactionStep) -> int:
     # Stage data is part of the system prompt, before everything else.
     if any(map(is_stage_data_id, step.removed)):
         return -1

@@ -1,6 +1,6 @@
 """Replay stored turns: compute the state that past turns lead to, many at a time where they are alike.
 
-``advance`` handles one turn. Replay leaves out work whose result is not needed: prompts that were sent long ago, folds
+``advance_by_turn`` handles one turn. Replay leaves out work whose result is not needed: prompts that were sent long ago, folds
 that the next turn repeats, and reply outlines that a later compaction removes. Opening a conversation of a thousand
 turns takes a third of the time that advancing each turn takes (2026-11-17, ``python -m bench stores``). A turn that
 does anything unusual is advanced normally. Property tests check that both ways lead to the same state:
@@ -24,7 +24,12 @@ from lamella.core.log.turn import (
     compute_message_id,
     question_id,
 )
-from lamella.core.prompt.advance import LayoutPlanner, advance, placed_tool_results, record_turn_attachments
+from lamella.core.prompt.advance import (
+    LayoutPlanner,
+    advance_by_turn,
+    list_placed_tool_results,
+    record_turn_attachments,
+)
 from lamella.core.prompt.attachment_delta import (
     changed_ids_shown_in_full,
     render_attachments_and_changes,
@@ -88,11 +93,13 @@ def replay_turns(
             pending += [rest for rest in (part.get_range(first, None), part.get_range(0, first)) if rest is not None]
         else:
             replay, alike = (
-                _AppendOnlyReplay(advance(replay.final_state(), turn, plan_layout, tokenizer=tokenizer), tokenizer),
+                _AppendOnlyReplay(
+                    advance_by_turn(replay.final_state(), turn, plan_layout, tokenizer=tokenizer), tokenizer
+                ),
                 None,
             )
             pending += [rest] if isinstance(part, TurnBatch) and (rest := part.without_first()) else []
-    return advance(replay.final_state(), last, plan_layout, tokenizer=tokenizer)
+    return advance_by_turn(replay.final_state(), last, plan_layout, tokenizer=tokenizer)
 
 
 def _skip_superseded_replies(turns: Sequence[Turn | TurnBatch]) -> list[Turn | TurnBatch]:
@@ -105,7 +112,7 @@ def _skip_superseded_replies(turns: Sequence[Turn | TurnBatch]) -> list[Turn | T
     if not compacted or any(isinstance(part, Turn) and part.pinned for part in turns):
         # A pinned message stays even if a receipt names it, so it is not known which replies a later step removes.
         return spared
-    questions = {name for part in turns for name in _question_ids(part)}
+    questions = {name for part in turns for name in _list_question_ids(part)}
     later: set[str] = set()
     for at in reversed(compacted):
         turn = turns[at]
@@ -115,7 +122,7 @@ def _skip_superseded_replies(turns: Sequence[Turn | TurnBatch]) -> list[Turn | T
     return spared
 
 
-def _question_ids(part: Turn | TurnBatch) -> Sequence[str | None]:
+def _list_question_ids(part: Turn | TurnBatch) -> Sequence[str | None]:
     return part.message_ids[::2] if isinstance(part, TurnBatch) else (part.id,)
 
 
@@ -152,12 +159,12 @@ def _start_replay(
     """Return the replay class for a turn and the turns like it."""
     if layout_plan.priced:
         return _PricedHistoryReplay(state, tokenizer, turn_settings=turn.turn_settings)
-    if layout_plan.keep_messages == 0 and _is_fold_trivial(state, turn, tokenizer=tokenizer):
+    if layout_plan.keep_messages == 0 and _would_fold_change_nothing(state, turn, tokenizer=tokenizer):
         return _FoldedHistoryReplay(state, tokenizer, turn_settings=turn.turn_settings)
     return _AppendOnlyReplay(state, tokenizer)
 
 
-def _is_fold_trivial(state: PromptState, turn: Turn, *, tokenizer: Tokenizer) -> bool:
+def _would_fold_change_nothing(state: PromptState, turn: Turn, *, tokenizer: Tokenizer) -> bool:
     """Return whether a fold before the turn would change nothing but the start of the epoch."""
     history, turn_settings = state.history, turn.turn_settings
     is_placed_the_same = (
@@ -190,7 +197,7 @@ def _changes_only_history_and_library(state: PromptState, turn: Turn) -> bool:
     sets = turn.system is not None or turn.tools is not None or turn.model not in (None, state.model)
     sets |= turn.pinned is not None or turn.rules is not None
     sets |= turn.turn_settings.attachments is _STICKY and bool(turn.attached or state.unlisted_attachments)
-    # A line names such an image once the question is sent without it; only ``advance`` makes these lines.
+    # A line names such an image once the question is sent without it; only ``advance_by_turn`` makes these lines.
     sets |= turn.names_images and any(one.kind is ArtifactKind.IMAGE for one in turn.attached)
     return (
         not brings
@@ -267,7 +274,7 @@ class _AppendOnlyReplay:
         """Return the state after all added turns; it has no prompt."""
         if not self._names:
             return self.state
-        exchanges = self.state.history.turns.appended(*self._make_plain_turns())
+        exchanges = self.state.history.turns.with_items_appended(*self._make_plain_turns())
         history = replace(
             self.state.history, turns=exchanges, message_count=self.state.history.message_count + len(self._names)
         )
@@ -287,7 +294,7 @@ class _AppendOnlyReplay:
         for at, (shown, attached) in self._shown.items():
             sent = build_question_message(shown, turns[at].question_message, count=count)
             turns[at] = replace(
-                turns[at], question_message=sent, tool_results=placed_tool_results(shown), has_attachments=attached
+                turns[at], question_message=sent, tool_results=list_placed_tool_results(shown), has_attachments=attached
             )
         return turns
 

@@ -13,7 +13,7 @@ from lamella.core.prompt.layers.history import (
     ConversationHistory,
     NumberedRules,
     make_rules_block,
-    rules_in_preamble,
+    parse_rules_in_preamble,
     with_rules_block,
 )
 from lamella.core.prompt.layers.model import TokenCounter
@@ -28,7 +28,7 @@ _TAG = "user_rules"
 
 def apply_rule_changes(state: PromptState, changes: RuleChanges, tokenizer: Tokenizer) -> PromptState:
     """Return the state after rules were added or removed by hand, with an updated rules block."""
-    rules, more = _rules_after_changes(state, changes, system=state.system)
+    rules, more = _apply_changes_to_rules(state, changes, system=state.system)
     placeholder = make_rules_block(rules, omitted=more, count=tokenizer.count) if rules else None
     history = replace(state.history, preamble=with_rules_block(state.history.preamble, placeholder))
     return replace(state, history=history, rules=changes)
@@ -42,17 +42,19 @@ def render_user_rules(changes: RuleChanges) -> str:
     return "\n".join([f"<{_TAG}>", "Rules that the user set for this conversation:", *lines, f"</{_TAG}>"])
 
 
-def rules_in_system(system: SystemParts) -> tuple[str, ...]:
+def list_rules_in_system(system: SystemParts) -> tuple[str, ...]:
     """Return the lines of the rules in the system prompt."""
     return tuple([line.removeprefix("- ") for line in system.rules.split("\n") if line.startswith("- ")])
 
 
-def _rules_after_changes(state: PromptState, changes: RuleChanges, *, system: SystemParts) -> tuple[NumberedRules, int]:
+def _apply_changes_to_rules(
+    state: PromptState, changes: RuleChanges, *, system: SystemParts
+) -> tuple[NumberedRules, int]:
     """Return the rules of the block once these changes apply, and how many more it only counts.
 
     Since added rules are in the system prompt, the block keeps only what older receipts put there.
     """
-    current_rules, more = rules_in_preamble(state.history.preamble)
+    current_rules, more = parse_rules_in_preamble(state.history.preamble)
     added = () if system.rules else changes.added
     withdrawn = {text for _, text in (*state.rules.added, *changes.added)} - {text for _, text in added}
     left = [one for one in current_rules if one[1] not in withdrawn]
@@ -65,8 +67,8 @@ def rules_change_prompt(state: PromptState, changes: RuleChanges, *, system: Sys
     ``system`` is the system prompt that the same turn sets, if it sets one.
     """
     if (
-        _rules_after_changes(state, changes, system=system or state.system)[0]
-        != rules_in_preamble(state.history.preamble)[0]
+        _apply_changes_to_rules(state, changes, system=system or state.system)[0]
+        != parse_rules_in_preamble(state.history.preamble)[0]
     ):
         return True
     hidden = state.history.rule_search[2] if state.history.hidden_turns else ()
@@ -110,7 +112,7 @@ def with_hidden_rules(state: PromptState, tokenizer: Tokenizer, *, cues: Sequenc
     if not history.hidden_turns:
         return replace(state, history=replace(history, rules=None))
     wished = _rules_in_hidden_turns(history, tuple(cues))
-    current_rules, more = rules_in_preamble(history.preamble)
+    current_rules, more = parse_rules_in_preamble(history.preamble)
     current_texts = {text for _, text in current_rules}
     found = tuple(one for one in merge_rules(wished[2], ended=state.rules.ended) if one[1] not in current_texts)
     found, hidden = (

@@ -2,7 +2,7 @@
 
 Providers sign the reasoning of a reply together with everything in front of it: system prompt, tools and messages. If any
 of that has changed since, the signature is invalid and the provider rejects the request. ``hash_reasoning_context`` makes
-the hash that is stored with a reply. ``drop_moved_reasoning`` compares it with what is in front of the reply now, and
+the hash that is stored with a reply. ``drop_invalidated_reasoning`` compares it with what is in front of the reply now, and
 removes the reasoning if the two differ. Both read only the request, so each replay sends what was sent.
 """
 
@@ -45,13 +45,13 @@ _get_provider_reply = attrgetter("provider_reply")
 
 def hash_reasoning_context(tools: Sequence[ToolDefinition], messages: Sequence[Message]) -> str:
     """Return the hash of everything that a reply is bound to, but for the model."""
-    chain = _Chain(tools)
+    chain = _GrowingRequestHash(tools)
     for message in messages:
         chain.add(message)
     return chain.value
 
 
-def drop_moved_reasoning(
+def drop_invalidated_reasoning(
     messages: Sequence[Message], tools: Sequence[ToolDefinition], *, model: str | None, count: TokenCounter
 ) -> CheckedMessages:
     """Return the messages; a reply loses its reasoning if something in front of it, or the model, has changed.
@@ -62,7 +62,7 @@ def drop_moved_reasoning(
     # Most of thousands of messages have none; ``filter`` looks at them without a loop.
     if not any(one.answers for one in filter(None, map(_get_provider_reply, messages))):
         return CheckedMessages(tuple(messages), ())
-    chain = _Chain(tools)
+    chain = _GrowingRequestHash(tools)
     checked: list[Message] = []
     dropped: list[int] = []
     for position, message in enumerate(messages):
@@ -77,7 +77,9 @@ def drop_moved_reasoning(
     return CheckedMessages(tuple(checked), tuple(dropped))
 
 
-def drop_reasoning_of_others(messages: Sequence[Message], *, model: str, count: TokenCounter) -> tuple[Message, ...]:
+def drop_reasoning_of_other_models(
+    messages: Sequence[Message], *, model: str, count: TokenCounter
+) -> tuple[Message, ...]:
     """Return the messages without the reasoning of replies that say that another model wrote them."""
     authors = [
         message.provider_reply.answers.partition(" ")[2] if message.provider_reply else "" for message in messages
@@ -124,7 +126,7 @@ def _is_signed(item: dict[str, object]) -> bool:
     return item.get("type") in _SIGNED_TYPES
 
 
-class _Chain:
+class _GrowingRequestHash:
     """A hash over the beginning of a request, which grows by messages."""
 
     def __init__(self, tools: Sequence[ToolDefinition]) -> None:

@@ -73,6 +73,6 @@ def get_index(state: PromptState) -> ArtifactIndex:
     index = state.index
     return (
         index
-        if index is not None and index.is_of(state.library, state.placed)
+        if index is not None and index.matches_library(state.library, state.placed)
         else build_index(state.library, state.placed)
     )

@@ -62,24 +62,24 @@ _TemplateReplacement = Callable[[TemplateResolution, Sequence[Artifact]], str]
 
 def expand_typed_text(text: str, resolve: TemplateResolver) -> TemplateExpansion:
     """Expand typed text: each template that resolves becomes its id in quotes, and its artifacts are attached."""
-    return _expand(text, resolve, _quote)
+    return _expand_templates(text, resolve, _replace_by_quoted_id)
 
 
 def expand_instructions(text: str, resolve: TemplateResolver) -> TemplateExpansion:
     """Expand instructions: each template becomes the text of its notes, each note once; ``{}`` stays literal."""
-    return _expand(text, resolve, _inline, skip=TemplateKind.SELECTION)
+    return _expand_templates(text, resolve, _replace_by_note_text, skip=TemplateKind.SELECTION)
 
 
-def _quote(resolved: TemplateResolution, _new: Sequence[Artifact] = ()) -> str:
+def _replace_by_quoted_id(resolved: TemplateResolution, _new: Sequence[Artifact] = ()) -> str:
     return f'"{resolved.id}"'
 
 
-def _inline(resolved: TemplateResolution, new: Sequence[Artifact]) -> str:
+def _replace_by_note_text(resolved: TemplateResolution, new: Sequence[Artifact]) -> str:
     blocks = (render_block(artifact, kind=LIBRARY_KIND[artifact.kind]) for artifact in new)
-    return "".join(blocks).removesuffix("\n") if new else _quote(resolved)
+    return "".join(blocks).removesuffix("\n") if new else _replace_by_quoted_id(resolved)
 
 
-def _expand(
+def _expand_templates(
     text: str, resolve: TemplateResolver, replace: _TemplateReplacement, *, skip: TemplateKind | None = None
 ) -> TemplateExpansion:
     found: dict[str, Artifact] = {}
@@ -116,7 +116,7 @@ def _parse_template(match: re.Match[str]) -> Template:
     elif name == "activeNote":
         kind = TemplateKind.ACTIVE_NOTE
     elif link:
-        kind, name = TemplateKind.NOTE, _link_target(link.group(1))
+        kind, name = TemplateKind.NOTE, _get_linked_note_name(link.group(1))
     elif all(_TAG.match(part.strip()) for part in name.split(",")):
         kind = TemplateKind.TAG
     else:
@@ -124,7 +124,7 @@ def _parse_template(match: re.Match[str]) -> Template:
     return Template(kind=kind, name=name, token=token)
 
 
-def _link_target(link: str) -> str:
+def _get_linked_note_name(link: str) -> str:
     """Return the note name of a link: ``Note|shown as`` and ``Note#Heading`` both name Note."""
     return link.partition("|")[0].partition("#")[0].strip()
 

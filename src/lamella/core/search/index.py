@@ -13,10 +13,10 @@ from typing import NamedTuple
 from lamella.core.artifacts.model import Artifact, ArtifactKind
 from lamella.core.log.turn import ArtifactForm, MessageAuthor, SystemParts, Turn, round_result_id
 from lamella.core.messages import ToolRound
-from lamella.core.prompt.layers.history import rules_in_preamble
+from lamella.core.prompt.layers.history import parse_rules_in_preamble
 from lamella.core.prompt.layers.model import LayerId, Segment, SegmentKind
 from lamella.core.prompt.prompt import Prompt
-from lamella.core.prompt.rules import rules_in_system
+from lamella.core.prompt.rules import list_rules_in_system
 from lamella.core.search.language import (
     SubstringIndex,
     casefold_text,
@@ -64,7 +64,7 @@ class IndexedPassage(NamedTuple):
     length: int
 
 
-class _Postings(dict[str, "array[int]"]):
+class _WordPositions(dict[str, "array[int]"]):
     """Positions by word. Only new words call ``__missing__``, so adding a known word costs no Python call."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class _Postings(dict[str, "array[int]"]):
                 del self.words_by_key[key]
 
 
-class _Tokens(dict[str, tuple[str, ...]]):
+class _TokenWordCache(dict[str, tuple[str, ...]]):
     """Caches the words of each token seen before."""
 
     def __missing__(self, token: str) -> tuple[str, ...]:
@@ -108,8 +108,8 @@ class PassageIndex:
     def __init__(self, passages: Iterable[Passage] = ()) -> None:
         self.passages: list[IndexedPassage] = []
         self._numbers: dict[str, int] = {}
-        self._positions = _Postings()
-        self._tokens = _Tokens()
+        self._positions = _WordPositions()
+        self._tokens = _TokenWordCache()
         self._length = 0
         # For substring lookups of words. New words are added when such a lookup is made.
         self._vocabulary = SubstringIndex()
@@ -284,15 +284,15 @@ def passage_ids_in_prompt(prompt: Prompt) -> frozenset[str]:
     """Return the ids of the passages whose full text is in the request."""
     segments = [segment for layer in LayerId for segment in prompt.segments(layer)]
     segments += [placed.segment for placed in prompt.unlayered_artifacts]
-    drawn_in = [version_id(name, content) for segment in segments for name, content in segment.inlines]
-    texts = [*rules_in_system(prompt.system), *(text for _, text in rules_in_preamble(prompt.preamble)[0])]
-    rules = [version_id(_RULE_TITLE, hash_text(text)) for text in texts]
+    drawn_in = [make_version_passage_id(name, content) for segment in segments for name, content in segment.inlines]
+    texts = [*list_rules_in_system(prompt.system), *(text for _, text in parse_rules_in_preamble(prompt.preamble)[0])]
+    rules = [make_version_passage_id(_RULE_TITLE, hash_text(text)) for text in texts]
     return frozenset(
         [*(_passage_id(segment) for segment in segments if segment.form in _FULL_TEXT_FORMS), *drawn_in, *rules]
     )
 
 
-def version_id(artifact_id: str, content_hash: str) -> str:
+def make_version_passage_id(artifact_id: str, content_hash: str) -> str:
     """Return the passage id of an artifact; each version of the artifact has its own."""
     return f"{artifact_id}@{content_hash.removeprefix('sha256:')[:_HASH_DIGITS]}"
 
@@ -304,7 +304,7 @@ def _turn_passages(turn: Turn, message_ids: Iterator[str], *, position: str) -> 
     drawn_in = turn.system.inlined if turn.system is not None else ()
     for artifact in (*turn.tool_results, *turn.attached, *drawn_in):
         yield Passage(
-            id=version_id(artifact.id, artifact.hash),
+            id=make_version_passage_id(artifact.id, artifact.hash),
             place=position,
             role=artifact.kind.value,
             title=_searchable_artifact_name(artifact),
@@ -312,7 +312,7 @@ def _turn_passages(turn: Turn, message_ids: Iterator[str], *, position: str) -> 
             message=question,
         )
     for _, text in () if turn.rules is None else turn.rules.added:
-        name = version_id(_RULE_TITLE, hash_text(text))
+        name = make_version_passage_id(_RULE_TITLE, hash_text(text))
         yield Passage(
             id=name, place=position, role=MessageAuthor.USER.value, title=_RULE_TITLE, text=text, message=question
         )
@@ -325,7 +325,7 @@ def _turn_passages(turn: Turn, message_ids: Iterator[str], *, position: str) -> 
 def _system_passages(parts: SystemParts, *, position: str, message: str) -> Iterator[Passage]:
     """Iterate over the parts of a system prompt; a later turn may have replaced them."""
     for name, text in parts.non_empty_parts():
-        name_of_version = version_id(name, hash_text(text))
+        name_of_version = make_version_passage_id(name, hash_text(text))
         role = SegmentKind.SYSTEM.value
         yield Passage(id=name_of_version, place=position, role=role, title=name, text=text, message=message)
 
@@ -346,7 +346,7 @@ def _tool_result_passages(question: str, rounds: Sequence[ToolRound], *, positio
             call = calls[output.call]
             name = round_result_id(question, position=(number, at), call=call, output=output)
             yield Passage(
-                id=version_id(name, hash_text(output.output)),
+                id=make_version_passage_id(name, hash_text(output.output)),
                 place=position,
                 role=ArtifactKind.TOOL.value,
                 title=f"{name} {call.arguments}",
@@ -367,4 +367,4 @@ def _searchable_artifact_name(artifact: Artifact) -> str:
 
 
 def _passage_id(segment: Segment) -> str:
-    return segment.id if segment.kind in _MESSAGE_ROLES else version_id(segment.id, segment.hash)
+    return segment.id if segment.kind in _MESSAGE_ROLES else make_version_passage_id(segment.id, segment.hash)

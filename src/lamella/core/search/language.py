@@ -285,10 +285,10 @@ def word_form_keys(word: str) -> frozenset[str]:
     folded = normalize_word(word)
     if folded.isalpha():
         return frozenset((folded, *list_stems(folded)))
-    return frozenset((folded, *_iter_notations(_to_ascii_digits(folded))))
+    return frozenset((folded, *_iter_alternative_spellings(_to_ascii_digits(folded))))
 
 
-def _iter_notations(word: str) -> Iterator[str]:
+def _iter_alternative_spellings(word: str) -> Iterator[str]:
     yield word
     if measured := _NUMBER_AND_UNIT.fullmatch(word):
         yield from measured.groups()

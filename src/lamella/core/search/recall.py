@@ -13,7 +13,7 @@ from itertools import pairwise
 from lamella.core.log.turn import MessageAuthor
 from lamella.core.search.index import Passage, PassageIndex, collapse_whitespace
 from lamella.core.search.language import split_token_into_words, split_tokens
-from lamella.core.search.search import SearchHit, densest_window, make_excerpt, parse_query, score_query_forms, search
+from lamella.core.search.search import SearchHit, cut_densest_part, make_excerpt, parse_query, score_query_forms, search
 from lamella.core.text.notation import normalize_characters
 
 # The tokens that one recall returns, and how long a text may be that is returned whole.
@@ -105,7 +105,7 @@ def fit_hits_and_neighbours_to_budget(
     left = max_tokens
     taken: dict[str, RecallHit] = {}
     for hit in hits:
-        by_name = hit.passage.id in named or _is_named(hit.passage, query)
+        by_name = hit.passage.id in named or _is_query_the_name(hit.passage, query)
         text = shortener.cut_to(hit.passage.text, left) if by_name else shortener.shorten(hit.passage.text)
         cost = count(text) + _HEADER_TOKENS
         if cost > left and not taken:
@@ -114,11 +114,11 @@ def fit_hits_and_neighbours_to_budget(
         if cost > left:
             continue
         left -= cost
-        taken[hit.passage.id] = _with_text(hit, text)
+        taken[hit.passage.id] = _to_recall_hit(hit, text)
     return tuple(_add_neighbours(index, taken, shortener, left, conversation_of))
 
 
-def _with_text(hit: SearchHit, text: str) -> RecallHit:
+def _to_recall_hit(hit: SearchHit, text: str) -> RecallHit:
     return RecallHit(passage=hit.passage, score=hit.score, excerpt=hit.excerpt, at=hit.at, text=text)
 
 
@@ -156,12 +156,12 @@ def find_neighbours(
     before = range(number - 1, -1, -1)
     after = range(number + 1, len(index))
     return (
-        _first_message(index, before, passage, conversation_of),
-        _first_message(index, after, passage, conversation_of),
+        _find_first_message(index, before, passage, conversation_of),
+        _find_first_message(index, after, passage, conversation_of),
     )
 
 
-def _first_message(
+def _find_first_message(
     index: PassageIndex, numbers: range, passage: Passage, conversation_of: Callable[[Passage], str]
 ) -> Passage | None:
     for number in numbers:
@@ -174,7 +174,7 @@ def _first_message(
     return None
 
 
-def _is_named(passage: Passage, query: str) -> bool:
+def _is_query_the_name(passage: Passage, query: str) -> bool:
     """Return whether the query is the id or the name of a passage, and not words of its text."""
     asked = query.strip().strip('"')
     return bool(asked) and (
@@ -198,14 +198,14 @@ class _Shortener:
             return text
         searched = text
         if len(text) > _MAX_SEARCHED_CHARS:
-            searched = densest_window(text, self._phrases, self._scores, size=_MAX_SEARCHED_CHARS)
+            searched = cut_densest_part(text, self._phrases, self._scores, size=_MAX_SEARCHED_CHARS)
         spans = [(match.start(), match.end()) for match in _SENTENCE.finditer(searched)]
-        ranked = sorted(spans, key=lambda span: (-self._score(searched[span[0] : span[1]]), span))
+        ranked = sorted(spans, key=lambda span: (-self._score_sentence(searched[span[0] : span[1]]), span))
         best = sorted(ranked[:MAX_SENTENCES])
-        joined = self._clip(searched[slice(*best[0])]) if best else ""
+        joined = self._truncate_long_sentence(searched[slice(*best[0])]) if best else ""
         for earlier, span in pairwise(best):
             between = searched[earlier[1] : span[0]]
-            joined += (between if not between.strip() else _GAP) + self._clip(searched[slice(*span)])
+            joined += (between if not between.strip() else _GAP) + self._truncate_long_sentence(searched[slice(*span)])
         return joined
 
     def cut_to(self, text: str, max_tokens: int) -> str:
@@ -219,7 +219,7 @@ class _Shortener:
             whole = False
         return text if whole else text.rstrip()
 
-    def _score(self, sentence: str) -> float:
+    def _score_sentence(self, sentence: str) -> float:
         """Score a sentence by the query words in it, each once; a whole phrase outweighs any words."""
         normalized = normalize_characters(sentence[:_MAX_SENTENCE_CHARS])
         best: dict[int, float] = {}
@@ -231,7 +231,7 @@ class _Shortener:
         bonus = sum(one in compared for one in self._normalized_phrases if one)
         return round(words + bonus * (1 + sum(score for _, score in self._scores.values())), 6)
 
-    def _clip(self, sentence: str) -> str:
+    def _truncate_long_sentence(self, sentence: str) -> str:
         if len(sentence) <= _MAX_SENTENCE_CHARS and self.count(sentence) <= _MAX_SENTENCE_TOKENS:
             return sentence
         return make_excerpt(sentence, self._phrases, self._scores)

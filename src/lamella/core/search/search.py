@@ -136,20 +136,20 @@ def make_excerpt(text: str, phrases: Iterable[str], words: Collection[str]) -> s
     """Return a short text as it is, or the part of a long one with a phrase or the most query words."""
     if len(text) <= EXCERPT_CHARS:
         return text
-    start = max(_best_excerpt_start(text, phrases, words) - _LEAD_CHARS, 0)
-    start = min(_next_word_start(text, start), len(text) - 1)
+    start = max(_find_best_excerpt_start(text, phrases, words) - _LEAD_CHARS, 0)
+    start = min(_find_next_word_start(text, start), len(text) - 1)
     end = min(start + EXCERPT_CHARS, len(text))
     shown = text[start:end].strip()
     return f"{'… ' if start else ''}{shown}{' …' if end < len(text) else ''}"
 
 
-def densest_window(text: str, phrases: Iterable[str], words: Collection[str], *, size: int) -> str:
+def cut_densest_part(text: str, phrases: Iterable[str], words: Collection[str], *, size: int) -> str:
     """Return the part of a long text, ``size`` characters long, around a phrase or the most query words."""
-    start = max(_best_excerpt_start(text, phrases, words) - size // 2, 0)
+    start = max(_find_best_excerpt_start(text, phrases, words) - size // 2, 0)
     return text[start : start + size]
 
 
-def _best_excerpt_start(text: str, phrases: Iterable[str], words: Collection[str]) -> int:
+def _find_best_excerpt_start(text: str, phrases: Iterable[str], words: Collection[str]) -> int:
     for span in islice(phrases, _MAX_PHRASES):
         # Match only as much of the phrase as an excerpt can show, with any white space between its words.
         pieces = map(re.escape, span[:EXCERPT_CHARS].split(" "))
@@ -162,10 +162,10 @@ def _best_excerpt_start(text: str, phrases: Iterable[str], words: Collection[str
         for match in _EXCERPT_WORD.finditer(text)
         if (word := normalize_text(match[0])) in target_words
     ]
-    return _densest_stretch_start(found)
+    return _find_densest_stretch_start(found)
 
 
-def _densest_stretch_start(words: Sequence[tuple[int, str]]) -> int:
+def _find_densest_stretch_start(words: Sequence[tuple[int, str]]) -> int:
     """Return the start of the first stretch of excerpt length with the most different words."""
     best, best_start, first = 0, 0, 0
     within: Counter[str] = Counter()
@@ -180,7 +180,7 @@ def _densest_stretch_start(words: Sequence[tuple[int, str]]) -> int:
     return best_start
 
 
-def _next_word_start(text: str, start: int) -> int:
+def _find_next_word_start(text: str, start: int) -> int:
     """Return the start of the next word, if one begins soon; otherwise ``start``."""
     if not start:
         return 0
@@ -253,12 +253,12 @@ def search(index: PassageIndex, query: str, *, limit: int = 5, excluded: Collect
     if not parsed.phrases:
         return ()
     words = _score_words(index, parsed.words)
-    holders = _candidate_passages(index, parsed)
+    holders = _list_candidate_passages(index, parsed)
     stretches = (
         _count_words_in(index, words, holders) if holders is not None else _count_words_in_rare_passages(index, words)
     )
     total = sum(word.rarity for word in words)
-    fits = _FitCheck(parsed, words, passage_count=len(index))
+    fits = _RelevanceCheck(parsed, words, passage_count=len(index))
     scored = [
         (
             _score_passage(
@@ -270,7 +270,7 @@ def search(index: PassageIndex, query: str, *, limit: int = 5, excluded: Collect
         for number in stretches
         if (one := index.passages[number]).passage.id not in excluded
     ]
-    best = sorted((one for one in scored if one[0] > 0), key=_rank_key)[: max(limit, 0)]
+    best = sorted((one for one in scored if one[0] > 0), key=_get_rank_key)[: max(limit, 0)]
     spans, forms = [span.typed for span in parsed.phrases], {form for word in words for form in word.forms}
     return tuple(
         SearchHit(passage=passage, score=score, excerpt=make_excerpt(passage.text, spans, forms))
@@ -307,7 +307,7 @@ def _is_relevant(stretch: _WordCounts, words: Sequence[_QueryWord], *, max_passa
     )
 
 
-class _FitCheck:
+class _RelevanceCheck:
     """Checks whether a stretch of a text has enough of a query to be a hit.
 
     The parts of a name such as ``gateway.toml`` count once. Every word counts for a little more than its rarity, since
@@ -353,7 +353,7 @@ def score_query_forms(index: PassageIndex, words: Iterable[str]) -> dict[str, tu
     return found
 
 
-def _rank_key(scored: tuple[float, int, Passage]) -> tuple[float, bool, int]:
+def _get_rank_key(scored: tuple[float, int, Passage]) -> tuple[float, bool, int]:
     score, number, passage = scored
     return -score, passage.role != MessageAuthor.USER, number
 
@@ -374,7 +374,7 @@ def _score_word(index: PassageIndex, word: str) -> _QueryWord:
     return _QueryWord(word, forms, having, rarity, named, is_content=named is not None or is_content_word(word))
 
 
-def _candidate_passages(index: PassageIndex, query: SearchQuery) -> Collection[int] | None:
+def _list_candidate_passages(index: PassageIndex, query: SearchQuery) -> Collection[int] | None:
     """Return the passages that may contain the quoted phrases; None if the words decide.
 
     A query without words, such as punctuation alone, is searched in all passages.
@@ -468,7 +468,7 @@ def _score_passage(
     words: Sequence[_QueryWord],
     total: float,
     average: float,
-    fits: "_FitCheck",
+    fits: "_RelevanceCheck",
 ) -> float:
     has_phrases = all(_occurs_in(indexed, span, query) for span in query.phrases)
     stretches = _join_halves(halves)
@@ -555,11 +555,11 @@ def _matched_words_by_field(
     """Return the question's words in each field of a note, with the weight of the field."""
     headings = "\n".join(words for _, _, words in iter_headings(text))
     return [
-        (_NAME_WEIGHT, _common_words(question_words, iter_terms(key(path)))),
-        (_HEADING_WEIGHT, _common_words(question_words, iter_terms(key(headings)))),
-        (1.0, _common_words(question_words, iter_terms(key(text)))),
+        (_NAME_WEIGHT, _list_common_words(question_words, iter_terms(key(path)))),
+        (_HEADING_WEIGHT, _list_common_words(question_words, iter_terms(key(headings)))),
+        (1.0, _list_common_words(question_words, iter_terms(key(text)))),
     ]
 
 
-def _common_words(question_words: frozenset[str], terms: Iterable[str]) -> frozenset[str]:
+def _list_common_words(question_words: frozenset[str], terms: Iterable[str]) -> frozenset[str]:
     return question_words.intersection(terms)

@@ -8,7 +8,7 @@ from lamella.conversation.library import message_ids_by_alias, resolve_pins
 from lamella.conversation.turn import TurnRequest
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.turn import Turn
-from lamella.core.prompt.advance import advance
+from lamella.core.prompt.advance import advance_by_turn
 from lamella.core.prompt.state import PromptState
 from lamella.errors import ArtifactError, InvalidOperationError
 
@@ -37,7 +37,9 @@ def test_message_is_pinned_by_turn_number_or_id() -> None:
 
 
 def test_message_aliases_map_ids_and_turns() -> None:
-    state = advance(PromptState(conversation="c"), Turn(text="One?", reply="One."), choose_layout, tokenizer=QUARTERS)
+    state = advance_by_turn(
+        PromptState(conversation="c"), Turn(text="One?", reply="One."), choose_layout, tokenizer=QUARTERS
+    )
     (turn,) = state.history.turns
     asked, replied = turn.question.id, turn.reply.id
     assert message_ids_by_alias(state) == {"turn:1": asked, "reply:1": replied, asked: asked, replied: replied}
@@ -79,7 +81,7 @@ def test_removed_message_can_be_pinned_after_undo() -> None:
 
 
 def test_repeated_pin_of_missing_message_keeps_it() -> None:
-    state = advance(
+    state = advance_by_turn(
         PromptState(conversation="c", pinned=frozenset({"gone"})),
         Turn(text="One?", reply="1."),
         choose_layout,

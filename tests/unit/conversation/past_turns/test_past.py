@@ -10,7 +10,7 @@ from lamella.core.compaction.fitting import PromptSettings, fit_turn
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.receipts import CompactionReceipt, make_receipt
 from lamella.core.log.turn import HistoryChangeReason, LayoutMode, LayoutPlan, SystemParts, Turn, TurnSettings
-from lamella.core.prompt.advance import add_reply, advance, pending_prompt
+from lamella.core.prompt.advance import add_reply_to_waiting_turn, advance_by_turn, get_pending_prompt
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
@@ -43,8 +43,8 @@ def live(turns: list[Turn]) -> PromptState:
     """Every turn asked and answered as it is in a conversation under way."""
     state = START
     for turn in turns:
-        opened = advance(state, replace(turn, reply=None, reply_id=None), choose_layout, tokenizer=MEASURE)
-        state = add_reply(opened, turn.reply or "", reply_id=turn.reply_id)
+        opened = advance_by_turn(state, replace(turn, reply=None, reply_id=None), choose_layout, tokenizer=MEASURE)
+        state = add_reply_to_waiting_turn(opened, turn.reply or "", reply_id=turn.reply_id)
     return state
 
 
@@ -68,12 +68,13 @@ def test_next_turn_matches_turn_by_turn_result(terms: TurnSettings, turns: int) 
     assert folded.waits_for_reply is (past[-1].reply is None)
     following = Turn(text="next", attached=(note("a.md", "A2"),), turn_settings=terms)
     sent, expected = (
-        pending_prompt(advance(state, following, choose_layout, tokenizer=MEASURE)) for state in (folded, asked)
+        get_pending_prompt(advance_by_turn(state, following, choose_layout, tokenizer=MEASURE))
+        for state in (folded, asked)
     )
     assert sent.messages == expected.messages
     assert [sent.segments(layer) for layer in LayerId] == [expected.segments(layer) for layer in LayerId]
     assert (sent.epoch, sent.total, sent.warnings) == (expected.epoch, expected.total, expected.warnings)
-    folded = add_reply(folded, "") if folded.waits_for_reply else folded
+    folded = add_reply_to_waiting_turn(folded, "") if folded.waits_for_reply else folded
     assert (folded.library, folded.epoch, folded.head) == (asked.library, asked.epoch, asked.head)
     assert list(folded.placed) == list(asked.placed)
 
@@ -94,7 +95,7 @@ def test_history_is_folded_by_current_planner() -> None:
 
 def test_open_turn_keeps_its_state() -> None:
     state = fold(*under(IN_PLACE, told("one"), told("two", reply=None)))
-    assert pending_prompt(state).question.text == "two"
+    assert get_pending_prompt(state).question.text == "two"
     assert [turn.question.text for turn in state.history.turns] == ["one"]
 
 
@@ -135,7 +136,7 @@ def test_oversized_conversation_can_be_resumed() -> None:
     small = PromptSettings(tokenizer=MEASURE, plan_layout=choose_layout, budget=TokenBudget(window=200, reserve=100))
     turn, opened, _ = fit_turn(state, Turn(text="next", turn_settings=IN_PLACE), small)
     assert turn.receipts
-    assert [message.text for message in pending_prompt(opened).messages][-2:] == ["yes", "next"]
+    assert [message.text for message in get_pending_prompt(opened).messages][-2:] == ["yes", "next"]
 
 
 def receipt(parent: str) -> CompactionReceipt:

@@ -14,7 +14,7 @@ from lamella.core.compaction.summaries import Summaries, SummaryRequest
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import LayoutMode, Turn, TurnSettings
-from lamella.core.prompt.advance import add_reply, advance, pending_prompt
+from lamella.core.prompt.advance import add_reply_to_waiting_turn, advance_by_turn, get_pending_prompt
 from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.prompt import Prompt
@@ -71,12 +71,12 @@ class Story:
 
     def open(self, turn: Turn = NOW) -> PromptState:
         """The state in which a turn waits for its reply."""
-        return advance(self.state, self.bind(turn), self.rules.plan_layout, tokenizer=self.rules.tokenizer)
+        return advance_by_turn(self.state, self.bind(turn), self.rules.plan_layout, tokenizer=self.rules.tokenizer)
 
     def say(self, text: str, reply: str, turn: Turn | None = None) -> "Story":
         """One more turn, as typed or as given, and its answer."""
         opened = self.open(replace(turn or NOW, text=text))
-        self.state = add_reply(opened, reply)
+        self.state = add_reply_to_waiting_turn(opened, reply)
         self.path += [opened.head, self.state.head]
         return self
 
@@ -85,8 +85,8 @@ class Story:
 
     def prompt(self, turn: Turn = NOW) -> Prompt:
         """What would be sent as things are."""
-        return pending_prompt(
-            advance(self.state, self.bind(turn), self.rules.plan_layout, tokenizer=self.rules.tokenizer)
+        return get_pending_prompt(
+            advance_by_turn(self.state, self.bind(turn), self.rules.plan_layout, tokenizer=self.rules.tokenizer)
         )
 
     def plan(
@@ -140,7 +140,7 @@ class Story:
         fitted, opened, needs = fit_turn(
             self.state, self.bind(turn), self.rules, summaries=summaries, message_ids=self.path
         )
-        envelope = make_envelope(pending_prompt(opened), self.rules.budget)
+        envelope = make_envelope(get_pending_prompt(opened), self.rules.budget)
         if needs:
             return Fit(self.state, None, envelope, needs)
         check_invariants(envelope, before=self.state.last_prompt)
@@ -152,7 +152,7 @@ class Story:
 
     def ask(self, turn: Turn = NOW) -> Envelope:
         """The envelope that a turn would have, built and checked; nothing is kept of it."""
-        envelope = make_envelope(pending_prompt(self.open(turn)), self.rules.budget)
+        envelope = make_envelope(get_pending_prompt(self.open(turn)), self.rules.budget)
         check_invariants(envelope, before=self.state.last_prompt)
         return envelope
 

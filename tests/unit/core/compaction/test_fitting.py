@@ -23,7 +23,7 @@ from lamella.core.compaction.fitting import check_fits, fit_turn
 from lamella.core.compaction.summaries import SummaryResult
 from lamella.core.log.turn import HistoryMode, SystemParts, Turn, TurnSettings
 from lamella.core.messages import ToolCall, ToolOutput, ToolRound
-from lamella.core.prompt.advance import advance, pending_prompt
+from lamella.core.prompt.advance import advance_by_turn, get_pending_prompt
 from lamella.core.prompt.envelope import make_envelope
 from lamella.core.prompt.layers.model import LayerId
 from lamella.core.values import replace
@@ -191,15 +191,15 @@ def test_compacted_turn_has_receipt_and_is_open_after_it() -> None:
     turn, opened, needs = fit_turn(story.state, story.bind(NOW), story.rules, message_ids=story.path)
     (receipt,) = turn.receipts
     assert needs == ()
-    assert opened == advance(story.state, turn, story.rules.plan_layout, tokenizer=story.rules.tokenizer)
-    assert pending_prompt(opened).total == receipt.tokens_after
+    assert opened == advance_by_turn(story.state, turn, story.rules.plan_layout, tokenizer=story.rules.tokenizer)
+    assert get_pending_prompt(opened).total == receipt.tokens_after
     assert opened.last_compacted_total == receipt.tokens_after
 
 
 def test_oversized_turn_is_fitted_then_refused_on_check() -> None:
     story = Story(make_rules(budget=TokenBudget(window=1_000, reserve=0)))
     _, opened, _ = fit_turn(story.state, story.bind(Turn(text="x" * 4 * 951)), story.rules)
-    envelope = make_envelope(pending_prompt(opened), story.rules.budget)
+    envelope = make_envelope(get_pending_prompt(opened), story.rules.budget)
     with pytest.raises(ContextBudgetExceededError):
         check_fits(envelope, story.rules.budget)
     check_fits(envelope, TokenBudget(window=1_100, reserve=0))

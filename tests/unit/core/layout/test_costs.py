@@ -5,7 +5,12 @@ from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note
 
 from lamella.core.artifacts.kinds import make_tool_result
 from lamella.core.layout.costs import changes_prefix_anyway, estimate_cached_prefix, list_layout_options, plan_by_cost
-from lamella.core.layout.layouts import AttachmentCarrier, LayoutInputs, count_message_tokens, estimate_reuse
+from lamella.core.layout.layouts import (
+    LayoutInputs,
+    MessageWithAttachments,
+    count_message_tokens,
+    estimate_reuse_probabilities,
+)
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.turn import (
     ArtifactForm,
@@ -283,7 +288,7 @@ def test_message_without_removed_text_is_not_cut() -> None:
 
 
 def test_label_after_kept_head_is_no_gain() -> None:
-    carrier = AttachmentCarrier(1, (("dead.md", 300),), (("alive.md", 500),), 10, (("alive.md", 500),))
+    carrier = MessageWithAttachments(1, (("dead.md", 300),), (("alive.md", 500),), 10, (("alive.md", 500),))
     inputs = BARE._replace(carriers=(carrier,), cache_entries=(CacheEntry(2, None),), full_tokens={"alive.md": 500})
     _, within, whole = list_layout_options(inputs, 3)
     assert within.earlier_tokens == whole.earlier_tokens + BARE.label_tokens
@@ -342,7 +347,7 @@ BARE = LayoutInputs(
     carriers=(),
     cache_entries=(),
     stable_message=None,
-    probabilities=estimate_reuse(NO_CACHE_HISTORY),
+    probabilities=estimate_reuse_probabilities(NO_CACHE_HISTORY),
     profile=CacheProfile(name="prefixes", read=0.1, write=1.0),
     full_tokens={},
     update_tokens={},
@@ -353,14 +358,14 @@ BARE = LayoutInputs(
 
 
 def test_unused_text_makes_cut_worth_its_saving() -> None:
-    append, fold = list_layout_options(BARE._replace(carriers=(AttachmentCarrier(0, (), (), 400),)), 3)
+    append, fold = list_layout_options(BARE._replace(carriers=(MessageWithAttachments(0, (), (), 400),)), 3)
     assert (append.earlier_tokens, append.expected_cost) == (3_000, append.cost)
     assert (fold.keep_messages, fold.earlier_tokens) == (0, 2_600)
     assert fold.cost - fold.expected_cost == pytest.approx(400 * BARE.probabilities.saving_of_removed_text(0.1, 1.0))
 
 
 def test_cut_after_head_is_cached_up_to_kept_part() -> None:
-    carrier = AttachmentCarrier(1, (("dead.md", 300),), (("alive.md", 500),), 0, (("alive.md", 500),))
+    carrier = MessageWithAttachments(1, (("dead.md", 300),), (("alive.md", 500),), 0, (("alive.md", 500),))
     inputs = BARE._replace(carriers=(carrier,), cache_entries=(CacheEntry(2, None),), full_tokens={"alive.md": 500})
     _, within, whole = list_layout_options(inputs, 3)
     assert (within.keep_messages, within.keep_pieces, within.cached_message) == (1, 1, 0)
@@ -384,7 +389,7 @@ def test_l1_may_change_with_equal_cut_if_nothing_before_is_cached() -> None:
 
 def test_postponed_cut_is_priced_one_turn_later() -> None:
     inputs = BARE._replace(
-        carriers=(AttachmentCarrier(0, (), (("a.md", 500),), 2_000),),
+        carriers=(MessageWithAttachments(0, (), (("a.md", 500),), 2_000),),
         full_tokens={"a.md": 500},
         leaving=frozenset({"a.md"}),
     )

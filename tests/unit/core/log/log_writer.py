@@ -85,9 +85,9 @@ def check(scribe: Scribe) -> None:
     log, again = scribe.log, FoldedLog(CHAT)
     again.extend(scribe.records)
     assert again == log
-    assert again.branch_heads() == log.branch_heads()
+    assert again.list_branch_heads() == log.list_branch_heads()
     for name, node in log.nodes.items():
         assert derive_message_id(CHAT, node.event) == name == node.id
         assert not node.parent or node.parent in log.nodes
     parents = {node.parent for node in log.nodes.values()}
-    assert set(log.nodes) - parents <= set(log.branch_heads())
+    assert set(log.nodes) - parents <= set(log.list_branch_heads())

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.core.log.events.samples import CALL
 from tests.unit.core.log.log_writer import AT
 
-from lamella.core.log.branch import parse_message_time, read_model_calls, read_question_turn, validate_node
+from lamella.core.log.branch import parse_message_time, read_model_calls, read_question_turn, validate_message_node
 from lamella.core.log.events.call import to_stored_call
 from lamella.core.log.events.message import QuestionEvent
 from lamella.core.log.turn import ReplyEvent, TurnSettings
@@ -26,11 +26,11 @@ def test_unreadable_call_is_named_by_message() -> None:
     sound, wrong = answered(billed="12.50"), answered(billed="NaN")
     assert read_model_calls(TurnRecord(message=ASKED, reply=sound)) == (CALL,)
     assert read_model_calls(TurnRecord(message=ASKED, reply=None)) == ()
-    validate_node(sound)
+    validate_message_node(sound)
     with pytest.raises(StoreCorruptedError, match="The message a cannot be read: NaN is no amount of money"):
         read_model_calls(TurnRecord(message=ASKED, reply=wrong))
     with pytest.raises(StoreCorruptedError, match="NaN is no amount of money"):
-        validate_node(wrong)
+        validate_message_node(wrong)
 
 
 def test_invalid_time_is_named_by_message() -> None:
@@ -41,7 +41,7 @@ def test_invalid_time_is_named_by_message() -> None:
     with pytest.raises(StoreCorruptedError, match=r"The time of the message q cannot be read: .*'noon'"):
         parse_message_time(replace(ASKED, at="noon"))
     with pytest.raises(StoreCorruptedError, match="The time of the message q"):
-        validate_node(replace(ASKED, at="noon"))
+        validate_message_node(replace(ASKED, at="noon"))
 
 
 def test_reply_cannot_be_read_as_question() -> None:

@@ -43,13 +43,13 @@ def scribe() -> Scribe:
 def test_messages_form_one_branch(scribe: Scribe) -> None:
     names = say(scribe)
     assert texts(scribe.log) == ["q1", "a1", "q2", "a2", "q3", "a3"]
-    assert scribe.log.branch_heads() == (names[-1],)
+    assert scribe.log.list_branch_heads() == (names[-1],)
     assert (scribe.log.version, scribe.log.created) == (6, AT)
     check(scribe)
 
 
 def test_log_without_events_has_no_branches() -> None:
-    assert FoldedLog(CHAT).branch_heads() == ()
+    assert FoldedLog(CHAT).list_branch_heads() == ()
     assert FoldedLog(CHAT).branch_records() == []
 
 
@@ -80,7 +80,7 @@ def test_deleting_message_makes_branch_without_it(scribe: Scribe, at: int, left:
     assert texts(scribe.log) == left
     assert texts(scribe.log, names[-1]) == ["q1", "a1", "q2", "a2", "q3", "a3"]
     assert scribe.log.history_rewrite is HistoryChangeReason.HISTORY_EDITED
-    assert scribe.log.branch_heads() == (names[-1], scribe.log.head)
+    assert scribe.log.list_branch_heads() == (names[-1], scribe.log.head)
     check(scribe)
 
 
@@ -89,11 +89,11 @@ def test_repeated_deletion_continues_same_branch(scribe: Scribe) -> None:
     scribe.do(DeleteEvent(target=names[0]))
     shorter = scribe.log.head
     scribe.do(SwitchEvent(head=names[-1]))
-    assert scribe.log.branch_heads() == (shorter, names[-1])
+    assert scribe.log.list_branch_heads() == (shorter, names[-1])
     more = [scribe.ask("q3"), scribe.reply("a3")]
     scribe.do(DeleteEvent(target=names[0]))
     assert texts(scribe.log) == ["q2", "a2", "q3", "a3"]
-    assert scribe.log.branch_heads() == (more[-1], scribe.log.head), "the shorter one ends nowhere now"
+    assert scribe.log.list_branch_heads() == (more[-1], scribe.log.head), "the shorter one ends nowhere now"
     check(scribe)
 
 
@@ -108,7 +108,7 @@ def test_messages_before_deleted_one_keep_ids(scribe: Scribe) -> None:
 def test_deleting_everything_leaves_an_empty_branch_and_the_old_one(scribe: Scribe) -> None:
     names = say(scribe, 1)
     scribe.do(DeleteEvent(target=names[0]))
-    assert (scribe.log.head, texts(scribe.log), scribe.log.branch_heads()) == ("", [], (names[1],))
+    assert (scribe.log.head, texts(scribe.log), scribe.log.list_branch_heads()) == ("", [], (names[1],))
     scribe.ask("anew")
     assert texts(scribe.log) == ["anew"]
     check(scribe)
@@ -118,7 +118,7 @@ def test_editing_makes_branch_at_edited_message(scribe: Scribe) -> None:
     names = say(scribe)
     edited = scribe.ask("q2, better", edits=names[2])
     assert texts(scribe.log) == ["q1", "a1", "q2, better"]
-    assert scribe.log.branch_heads() == (names[-1], edited)
+    assert scribe.log.list_branch_heads() == (names[-1], edited)
     assert scribe.log.history_rewrite is None
     assert scribe.log.last_question == edited
     check(scribe)
@@ -128,9 +128,9 @@ def test_editing_to_the_same_text_names_the_same_message_and_loses_no_answer(scr
     names = say(scribe, 1)
     assert scribe.ask("q1", edits=names[0]) == names[0]
     assert scribe.log.head == names[0]
-    assert set(scribe.log.branch_heads()) == {names[0], names[1]}
+    assert set(scribe.log.list_branch_heads()) == {names[0], names[1]}
     assert scribe.reply("a1") == names[1]
-    assert scribe.log.branch_heads() == (names[1],)
+    assert scribe.log.list_branch_heads() == (names[1],)
     check(scribe)
 
 
@@ -139,7 +139,7 @@ def test_question_answered_again_has_both_answers(scribe: Scribe) -> None:
     scribe.do(SwitchEvent(head=names[2]))
     assert scribe.log.history_rewrite is None
     other = scribe.reply("a2, better")
-    assert scribe.log.branch_heads() == (names[3], other)
+    assert scribe.log.list_branch_heads() == (names[3], other)
     assert texts(scribe.log, names[3])[-1] == "a2"
     assert texts(scribe.log)[-1] == "a2, better"
     check(scribe)
@@ -160,7 +160,7 @@ def test_abandoned_empty_branch_is_not_listed(scribe: Scribe) -> None:
     names = say(scribe)
     scribe.do(ForkEvent(head=names[1]))
     scribe.do(SwitchEvent(head=names[-1]))
-    assert scribe.log.branch_heads() == (names[-1],)
+    assert scribe.log.list_branch_heads() == (names[-1],)
     check(scribe)
 
 
@@ -168,7 +168,7 @@ def test_moving_within_branch_makes_no_branch(scribe: Scribe) -> None:
     names = say(scribe)
     for at in (2, 0, 3, 1):
         scribe.do(ForkEvent(head=names[at]))
-    assert scribe.log.branch_heads() == (names[-1], names[1])
+    assert scribe.log.list_branch_heads() == (names[-1], names[1])
     check(scribe)
 
 
@@ -178,7 +178,7 @@ def test_switching_back_changes_no_message(scribe: Scribe) -> None:
     other = scribe.ask("elsewhere")
     scribe.do(SwitchEvent(head=names[-1]))
     assert (scribe.log.head, scribe.log.history_rewrite) == (names[-1], HistoryChangeReason.BRANCH)
-    assert set(scribe.log.branch_heads()) == {names[-1], other}
+    assert set(scribe.log.list_branch_heads()) == {names[-1], other}
     scribe.do(SwitchEvent(head=other))
     assert texts(scribe.log) == ["q1", "a1", "elsewhere"]
     check(scribe)
@@ -205,7 +205,7 @@ def test_ignored_events_change_no_branch(scribe: Scribe) -> None:
     names = say(scribe)
     for kind in (EventKind.ATTACHMENT, EventKind.FOLD, EventKind.STAGE):
         scribe.write(write_raw(kind, AT, number=3))
-    assert scribe.log.branch_heads() == (names[-1],)
+    assert scribe.log.list_branch_heads() == (names[-1],)
     assert scribe.log.version == 9
 
 
@@ -332,7 +332,7 @@ def test_late_answer_ends_own_branch(scribe: Scribe) -> None:
     names = say(scribe, 2)
     late = compute_message_id(CHAT, parent=names[0], role=MessageAuthor.REPLY, text="late")
     scribe.write(build_reply_batch("late", message_id=late, parent=names[0], timestamp=AT, on_own_branch=True))
-    assert (scribe.log.head, scribe.log.branch_heads()) == (names[-1], (late, names[-1]))
+    assert (scribe.log.head, scribe.log.list_branch_heads()) == (names[-1], (late, names[-1]))
     assert texts(scribe.log, late) == ["q1", "late"]
     check(scribe)
 
@@ -347,7 +347,7 @@ def test_pending_question_extended_by_retrieval_ends_no_branch(scribe: Scribe) -
     )
     more = question_id(CHAT, names[-1], turn)
     scribe.write(build_question_batch(turn, message_id=more, parent=names[-1], timestamp=AT))
-    assert scribe.log.branch_heads() == (more,)
+    assert scribe.log.list_branch_heads() == (more,)
 
 
 def test_undo_of_unsent_compaction_moves_nothing(scribe: Scribe) -> None:
@@ -386,7 +386,7 @@ def test_message_ids_include_empty_answers(scribe: Scribe) -> None:
     names = say(scribe, 1)
     left = scribe.ask("q2")
     empty = (compute_message_id(CHAT, parent=name, role=MessageAuthor.REPLY, text="") for name in (names[0], left))
-    assert scribe.log.possible_message_ids() == {*names, left, *empty}
+    assert scribe.log.all_message_ids() == {*names, left, *empty}
 
 
 def test_message_with_two_parents_is_damage(scribe: Scribe) -> None:

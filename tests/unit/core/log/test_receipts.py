@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamella.core.log.receipts import STEP_ORDER, CompactionReceipt, SkippedStep, first_voided_index, make_receipt
+from lamella.core.log.receipts import STEP_ORDER, CompactionReceipt, SkippedStep, find_first_voided_index, make_receipt
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from lamella.core.log.receipts import STEP_ORDER, CompactionReceipt, SkippedStep
     ],
 )
 def test_undo_starts_at_named_or_last_receipt(names: list[str], receipt: str | None, found: int | None) -> None:
-    assert first_voided_index(names, receipt) == found
+    assert find_first_voided_index(names, receipt) == found
 
 
 def test_steps_have_stored_names_in_chain_order() -> None:

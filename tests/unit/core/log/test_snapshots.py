@@ -117,7 +117,7 @@ def test_restored_log_continues_like_folded_one() -> None:
     log.extend(RECORDS[7:])
     assert log == FOLDED
     log.extend(write_raw(EventKind.FORK, AT, head=log.branch_records()[2].message.id).records)
-    assert log.branch_heads() == (FOLDED.head, log.head)
+    assert log.list_branch_heads() == (FOLDED.head, log.head)
 
 
 def test_no_snapshots_give_empty_log() -> None:

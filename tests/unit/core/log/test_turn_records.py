@@ -5,7 +5,7 @@ from tests.unit.core.log.events.samples import FULL, PLAIN
 
 from lamella.core.log.events.message import make_question_event
 from lamella.core.log.turn import ReplyEvent
-from lamella.core.log.turn_records import MessageNode, artifact_ids, damaged_record_error
+from lamella.core.log.turn_records import MessageNode, damaged_record_error, list_artifact_ids
 from lamella.core.values import replace
 
 
@@ -13,12 +13,12 @@ def test_artifact_ids_of_question_are_unique_and_reply_has_none() -> None:
     assert FULL.system is not None
     came = (*FULL.tool_results, *FULL.attached, *FULL.system.inlined)
     question = MessageNode(event=make_question_event(FULL, message_id="m", parent=""))
-    assert artifact_ids(question) == tuple(artifact.id for artifact in came)
+    assert list_artifact_ids(question) == tuple(artifact.id for artifact in came)
     twice = replace(PLAIN, attached=(FULL.attached[0], FULL.attached[0]))
-    assert artifact_ids(MessageNode(event=make_question_event(twice, message_id="m", parent=""))) == (
+    assert list_artifact_ids(MessageNode(event=make_question_event(twice, message_id="m", parent=""))) == (
         FULL.attached[0].id,
     )
-    assert artifact_ids(MessageNode(event=ReplyEvent(id="a", parent="m", text="yes"))) == ()
+    assert list_artifact_ids(MessageNode(event=ReplyEvent(id="a", parent="m", text="yes"))) == ()
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,12 @@
 from tests.wire.material import assistant, note, system, user
 
 from lamella.core.artifacts.kinds import make_tool_definition
-from lamella.core.messages import CacheBoundaries, ModelRequest, cache_boundaries_of
+from lamella.core.messages import CacheBoundaries, ModelRequest, derive_cache_boundaries
 
 
 def test_stable_prefix_ends_at_library() -> None:
     message = system(note("a"), note("b"), instructions="Be terse.")
-    seams = cache_boundaries_of([message, user("Hi")])
+    seams = derive_cache_boundaries([message, user("Hi")])
     assert seams.stable_prefix_end is not None
     assert message.text[: seams.stable_prefix_end] == "Be terse.\n\n## Context Library\n\n"
     assert message.text[seams.system_positions[1] :] == note("b")
@@ -16,9 +16,9 @@ def test_stable_prefix_ends_at_library() -> None:
 
 
 def test_request_without_library_has_only_end_boundary() -> None:
-    assert cache_boundaries_of([system(instructions="Be terse.")]) == CacheBoundaries(system_positions=(9,))
-    assert cache_boundaries_of([user("Hi"), assistant("Yes")]) == CacheBoundaries()
-    assert cache_boundaries_of([]) == CacheBoundaries()
+    assert derive_cache_boundaries([system(instructions="Be terse.")]) == CacheBoundaries(system_positions=(9,))
+    assert derive_cache_boundaries([user("Hi"), assistant("Yes")]) == CacheBoundaries()
+    assert derive_cache_boundaries([]) == CacheBoundaries()
 
 
 def test_given_boundaries_are_used() -> None:
@@ -64,6 +64,6 @@ def test_texts_of_a_request_are_not_printed() -> None:
 
 def test_only_heading_at_end_of_piece_starts_library() -> None:
     quoted = system(note("a"), instructions="As said in ## Context Library before.")
-    seams = cache_boundaries_of([quoted])
+    seams = derive_cache_boundaries([quoted])
     assert seams.stable_prefix_end is not None
     assert quoted.text[: seams.stable_prefix_end].endswith("before.\n\n## Context Library\n\n")

@@ -7,7 +7,7 @@ import pytest
 
 from lamella import Conversation, Note
 from lamella.core.prompt.artifact_index import ArtifactIndex, build_index, is_retired
-from lamella.core.prompt.cache_history import GrowingStats, sum_stats
+from lamella.core.prompt.cache_history import AttachmentStatsTable, sum_attachment_stats
 from lamella.core.prompt.layers.model import LayerId, ShownSegments
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -33,7 +33,7 @@ def check_index(chat: Conversation) -> None:
     state = chat.current_state[0]
     index = state.index
     assert index is not None
-    assert index.is_of(state.library, state.placed)
+    assert index.matches_library(state.library, state.placed)
     built = build_index(state.library, state.placed)
     assert list(index.active_library.items()) == list(built.active_library.items())
     assert index.active_placed == built.active_placed
@@ -91,19 +91,21 @@ def test_longer_retention_needs_all_artifacts() -> None:
     state = chat.current_state[0]
     assert state.index is not None
     newest = state.index.retired[-1].last_attached_turn
-    assert state.index.covers(linger=state.turn_count - newest - 1, turn_number=state.turn_count)
-    assert not state.index.covers(linger=state.turn_count - newest, turn_number=state.turn_count)
-    assert not state.index.covers(linger=0, turn_number=state.turn_count, names=[state.index.retired[0].name])
-    assert state.index.covers(linger=0, turn_number=state.turn_count, names=["unknown.md"])
+    assert state.index.suffices_for_turn(linger=state.turn_count - newest - 1, turn_number=state.turn_count)
+    assert not state.index.suffices_for_turn(linger=state.turn_count - newest, turn_number=state.turn_count)
+    assert not state.index.suffices_for_turn(
+        linger=0, turn_number=state.turn_count, names=[state.index.retired[0].name]
+    )
+    assert state.index.suffices_for_turn(linger=0, turn_number=state.turn_count, names=["unknown.md"])
 
 
 def test_statistics_are_those_of_going_through_all_artifacts() -> None:
     chat = Conversation(layout="auto", model="anthropic:claude-opus-5-5", window=10**9, linger=1)
     play(chat, 40)
     stats = chat.current_state[0].cache_history.attachment_stats
-    assert isinstance(stats, GrowingStats)
+    assert isinstance(stats, AttachmentStatsTable)
     assert len(stats) == len(list(stats))
-    assert stats.totals == sum_stats(dict(stats))
+    assert stats.totals == sum_attachment_stats(dict(stats))
 
 
 def test_turn_that_only_attaches_goes_through_nothing_that_retired() -> None:

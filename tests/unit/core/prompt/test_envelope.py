@@ -6,8 +6,8 @@ from tests.unit.core.compaction.stories import IN_PLACE, LIBRARY, NOW, QUARTERS,
 from lamella.core.artifacts.kinds import make_tool_definition
 from lamella.core.budget import TokenBudget
 from lamella.core.log.turn import SystemParts, TurnSettings
-from lamella.core.messages import Message, Role, ToolCall, ToolOutput, ToolRound, cache_boundaries_of
-from lamella.core.prompt.advance import pending_prompt, replace_rounds
+from lamella.core.messages import Message, Role, ToolCall, ToolOutput, ToolRound, derive_cache_boundaries
+from lamella.core.prompt.advance import get_pending_prompt, replace_tool_rounds_of_waiting_turn
 from lamella.core.prompt.envelope import ENVELOPE_VERSION, hash_layers, hash_system_message, make_envelope, make_request
 from lamella.core.prompt.invariants import iter_violations
 from lamella.core.prompt.layers.model import LAYER_ORDER, LayerId, hash_pieces
@@ -34,7 +34,7 @@ def story_of(terms: TurnSettings) -> Story:
 @BOTH
 def test_envelope_has_five_layers_and_violates_nothing(terms: TurnSettings) -> None:
     story = story_of(terms)
-    prompt = pending_prompt(story.open(attaching(note("a.md", "A" * 40), note("b.md", "B"))))
+    prompt = get_pending_prompt(story.open(attaching(note("a.md", "A" * 40), note("b.md", "B"))))
     envelope = make_envelope(prompt, ROOM)
     assert tuple(layer.id for layer in envelope.layers) == LAYER_ORDER
     assert all(envelope.segments(layer) == prompt.segments(layer) for layer in LayerId)
@@ -47,7 +47,7 @@ def test_envelope_has_five_layers_and_violates_nothing(terms: TurnSettings) -> N
 
 @BOTH
 def test_every_token_belongs_to_a_layer_to_tools_or_to_overhead(terms: TurnSettings) -> None:
-    envelope = make_envelope(pending_prompt(story_of(terms).open(attaching(note("b.md", "B")))), ROOM)
+    envelope = make_envelope(get_pending_prompt(story_of(terms).open(attaching(note("b.md", "B")))), ROOM)
     counts = envelope.tokens
     assert counts.total == envelope.total == envelope.prompt.total
     assert sum(counts.by_layer.values()) == counts.total
@@ -58,8 +58,8 @@ def test_every_token_belongs_to_a_layer_to_tools_or_to_overhead(terms: TurnSetti
 
 def test_tool_rounds_are_in_turn_layer_and_counted() -> None:
     opened = story_of(IN_PLACE).open(NOW)
-    plain = make_envelope(pending_prompt(opened), ROOM)
-    envelope = make_envelope(pending_prompt(replace_rounds(opened, [ROUND])), ROOM)
+    plain = make_envelope(get_pending_prompt(opened), ROOM)
+    envelope = make_envelope(get_pending_prompt(replace_tool_rounds_of_waiting_turn(opened, [ROUND])), ROOM)
     assert [segment.kind for segment in envelope.segments(LayerId.L3)] == ["call", "tool"]
     added = sum(message.tokens for message in envelope.messages[len(plain.messages) :])
     assert envelope.layer(LayerId.L3).tokens == added == envelope.total - plain.total
@@ -71,7 +71,7 @@ def test_tool_rounds_are_in_turn_layer_and_counted() -> None:
 @BOTH
 def test_turn_layer_tokens_are_sum_of_segments(terms: TurnSettings) -> None:
     for notes in ([], [note("b.md", "B")], [note("b.md", "B"), note("c.md", "C" * 90)]):
-        envelope = make_envelope(pending_prompt(Story(terms=terms).open(attaching(*notes))), ROOM)
+        envelope = make_envelope(get_pending_prompt(Story(terms=terms).open(attaching(*notes))), ROOM)
         weights = sum(segment.tokens for segment in envelope.segments(LayerId.L3))
         assert envelope.tokens.by_layer[LayerId.L3] == envelope.layer(LayerId.L3).tokens == weights
 
@@ -83,21 +83,21 @@ def test_request_counts_stable_messages() -> None:
         (IN_PLACE, attaching(note("b.md", "B")), 4),
     ]:
         opened = story_of(turn_settings).open(asked)
-        envelope = make_envelope(pending_prompt(opened), ROOM)
+        envelope = make_envelope(get_pending_prompt(opened), ROOM)
         request = make_request(envelope, model="m", max_output_tokens=9, expected_pause=1.5, previous_reply_id="r")
         assert len(envelope.messages) == 4
-        assert request.cache_boundaries == replace(cache_boundaries_of(envelope.messages), stable_messages=stays)
+        assert request.cache_boundaries == replace(derive_cache_boundaries(envelope.messages), stable_messages=stays)
         assert (request.messages, request.tools) == (envelope.messages, envelope.tools)
         assert (request.model, request.max_output_tokens, request.conversation) == ("m", 9, "story")
         assert (request.expected_pause, request.previous_reply_id) == (1.5, "r")
         # The next request of the same turn has the question as it is, and its results after it.
-        called = make_envelope(pending_prompt(replace_rounds(opened, [ROUND])), ROOM)
+        called = make_envelope(get_pending_prompt(replace_tool_rounds_of_waiting_turn(opened, [ROUND])), ROOM)
         seams = make_request(called, model="m", max_output_tokens=9).cache_boundaries
-        assert seams == replace(cache_boundaries_of(called.messages), stable_messages=6)
+        assert seams == replace(derive_cache_boundaries(called.messages), stable_messages=6)
 
 
 def test_repr_omits_texts() -> None:
-    envelope = make_envelope(pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
+    envelope = make_envelope(get_pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
     shown = repr(envelope)
     assert shown.startswith("Envelope(prefix_hash='sha256:")
     assert not [name for name in ("prompt=", "layers=", "messages=", "seals=", "AAAA") if name in shown]
@@ -108,7 +108,7 @@ def test_repr_omits_texts() -> None:
 
 def test_turn_warnings_precede_budget_warnings() -> None:
     story = Story()
-    prompt = pending_prompt(story.open(replace(NOW, warnings=("as typed",), text="x" * 400)))
+    prompt = get_pending_prompt(story.open(replace(NOW, warnings=("as typed",), text="x" * 400)))
     tight = TokenBudget(window=110, reserve=0)
     first, *others = make_envelope(prompt, tight).warnings
     assert first == "as typed"
@@ -117,7 +117,7 @@ def test_turn_warnings_precede_budget_warnings() -> None:
 
 
 def test_hashes_follow_from_the_text_alone() -> None:
-    envelope = make_envelope(pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
+    envelope = make_envelope(get_pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
     assert envelope.prefix_hash == hash_text(envelope.messages[0].text)
     assert hash_system_message(envelope.messages[1:]) == hash_system_message(()) == hash_pieces(())
     assert hash_system_message((Message(role=Role.SYSTEM, pieces=("a", "b")),)) == hash_text("ab")
@@ -126,7 +126,7 @@ def test_hashes_follow_from_the_text_alone() -> None:
 
 
 def test_envelope_text_joins_layers_with_blank_lines() -> None:
-    envelope = make_envelope(pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
+    envelope = make_envelope(get_pending_prompt(story_of(LIBRARY).open(NOW)), ROOM)
     assert envelope.text == "\n\n".join(layer.text for layer in envelope.layers if layer.text)
     assert envelope.layer(LayerId.L3).text == ""
     assert envelope.tokens.by_layer[LayerId.L5] == QUARTERS.count("And now?")

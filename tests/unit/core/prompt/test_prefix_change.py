@@ -10,7 +10,7 @@ from lamella import Note, Selection, Tool, ToolResult
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.call import PrefixChange, PrefixChangeCause, PrefixChangeTrigger
 from lamella.core.log.turn import ArtifactForm, LayoutMode, SystemParts, Turn, TurnSettings
-from lamella.core.prompt.advance import advance, pending_prompt
+from lamella.core.prompt.advance import advance_by_turn, get_pending_prompt
 from lamella.core.prompt.layers.history import SharedSequence
 from lamella.core.prompt.layers.library import place_in_library
 from lamella.core.prompt.prefix_change import detect_prefix_change, is_change_explained, is_prefix_of
@@ -180,8 +180,8 @@ def prompts(layouts: Sequence[LayoutMode]) -> list[Prompt]:
     for number, layout in enumerate(layouts):
         note = Note(path=f"{number}.md", text="text").to_artifact()
         turn = Turn(text="q", attached=(note,), turn_settings=TurnSettings(layout=layout))  # type: ignore[arg-type]
-        made.append(pending_prompt(advance(state, turn, choose_layout, tokenizer=tokenizer)))
-        state = advance(state, replace(turn, reply="r"), choose_layout, tokenizer=tokenizer)
+        made.append(get_pending_prompt(advance_by_turn(state, turn, choose_layout, tokenizer=tokenizer)))
+        state = advance_by_turn(state, replace(turn, reply="r"), choose_layout, tokenizer=tokenizer)
     return made
 
 
@@ -230,7 +230,7 @@ def two_prompts(layout: LayoutMode, *turns: Turn) -> list[Prompt]:
     )
     prompts: list[Prompt] = []
     for turn in turns:
-        state = advance(
+        state = advance_by_turn(
             state, replace(turn, turn_settings=turn_settings, reply="r"), choose_layout, tokenizer=tokenizer
         )
         assert state.last_prompt is not None

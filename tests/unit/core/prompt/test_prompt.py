@@ -5,7 +5,7 @@ from tests.unit.core.compaction.stories import FOLDING, IN_PLACE, LIBRARY, NOW, 
 
 from lamella.core.log.turn import ArtifactForm, HistoryMode, SystemParts, TurnSettings
 from lamella.core.messages import LIBRARY_HEADING, QUERY_LABEL, Message, Role
-from lamella.core.prompt.advance import pending_prompt
+from lamella.core.prompt.advance import get_pending_prompt
 from lamella.core.prompt.layers.library import place_in_library
 from lamella.core.prompt.layers.model import LayerId, make_layer
 from lamella.core.prompt.prompt import (
@@ -31,7 +31,7 @@ def story_of(terms: TurnSettings, turns: int = 3) -> Story:
 
 
 def prompt_of(story: Story) -> Prompt:
-    return pending_prompt(story.open(attaching(note("a.md", "A"), note("b.md", "B"))))
+    return get_pending_prompt(story.open(attaching(note("a.md", "A"), note("b.md", "B"))))
 
 
 @BOTH
@@ -73,13 +73,13 @@ def test_library_lists_earlier_attachments_wherever_placed(terms: TurnSettings) 
 
 
 def test_typed_text_is_not_rendered_again() -> None:
-    prompt = pending_prompt(story_of(IN_PLACE).open(NOW))
+    prompt = get_pending_prompt(story_of(IN_PLACE).open(NOW))
     assert prompt.question_message is prompt.question.message
     assert prompt.message_id == prompt.question.id
 
 
 def test_without_a_system_message_the_talk_begins_at_once() -> None:
-    prompt = pending_prompt(Story().say("one?", "one.").open(NOW))
+    prompt = get_pending_prompt(Story().say("one?", "one.").open(NOW))
     assert (prompt.first_message, prompt.question_index) == (0, 2)
     assert [message.role.value for message in prompt.messages] == ["user", "assistant", "user"]
 
@@ -87,7 +87,7 @@ def test_without_a_system_message_the_talk_begins_at_once() -> None:
 @pytest.mark.parametrize("history", [HistoryMode.WINDOW, HistoryMode.STRIP])
 def test_preamble_counts_hidden_messages(history: HistoryMode) -> None:
     story = story_of(TurnSettings(history=history, history_turns=1), turns=4)
-    prompt = pending_prompt(story.open(NOW))
+    prompt = get_pending_prompt(story.open(NOW))
     assert prompt.history.hidden_turns == 3
     assert prompt.preamble.removed_messages == 6
     assert len(prompt.preamble.blocks) == (1 if history is HistoryMode.STRIP else 0)
@@ -101,7 +101,7 @@ def test_preamble_of_compaction_and_mode_is_one() -> None:
     story = story_of(TurnSettings(history=HistoryMode.WINDOW, history_turns=2), turns=8)
     receipt = story.compact(goal=0)
     assert receipt.steps
-    prompt = pending_prompt(story.open(NOW))
+    prompt = get_pending_prompt(story.open(NOW))
     assert (
         prompt.preamble.removed_messages == prompt.history.preamble.removed_messages + 2 * prompt.history.hidden_turns
     )
@@ -152,7 +152,7 @@ def test_blocks_and_message_are_separated_by_one_label() -> None:
 
 def test_repr_of_prompt_omits_texts_and_state() -> None:
     story = story_of(IN_PLACE).say("two?", "two.", FOLDING)
-    shown = repr(pending_prompt(story.open(NOW)))
+    shown = repr(get_pending_prompt(story.open(NOW)))
     assert "library=" not in shown
     assert "talk=" not in shown
     assert "conversation_id='story'" in shown

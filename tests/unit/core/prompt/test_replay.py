@@ -26,7 +26,7 @@ from lamella.core.log.turn import (
     TurnSettings,
 )
 from lamella.core.messages import ToolCall, ToolOutput, ToolRound
-from lamella.core.prompt.advance import advance
+from lamella.core.prompt.advance import advance_by_turn
 from lamella.core.prompt.replay import replay_turns
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
@@ -40,7 +40,7 @@ BOTH = pytest.mark.parametrize("terms", [LIBRARY, IN_PLACE], ids=["library", "in
 
 def go(state: PromptState, *turns: Turn, terms: TurnSettings) -> PromptState:
     for turn in turns:
-        state = advance(state, replace(turn, turn_settings=terms), choose_layout, tokenizer=QUARTERS)
+        state = advance_by_turn(state, replace(turn, turn_settings=terms), choose_layout, tokenizer=QUARTERS)
     return state
 
 
@@ -96,7 +96,7 @@ def test_history_replays_the_same_under_any_settings(terms: TurnSettings, under:
     ]
     each = NEW
     for turn in turns:
-        each = advance(each, turn, choose_layout, tokenizer=QUARTERS)
+        each = advance_by_turn(each, turn, choose_layout, tokenizer=QUARTERS)
     together = replay_turns(NEW, turns, choose_layout, tokenizer=QUARTERS)
     assert replace(together, last_prompt=None) == replace(each, last_prompt=None)
     assert texts(together) == texts(each)
@@ -184,7 +184,7 @@ def join(turns: list[Turn]) -> list[Turn | TurnBatch]:
 def test_batched_replay_equals_single_replay(turns: list[Turn]) -> None:
     each = NEW
     for turn in turns:
-        each = advance(each, turn, choose_layout, tokenizer=QUARTERS)
+        each = advance_by_turn(each, turn, choose_layout, tokenizer=QUARTERS)
     for together in (turns, join(turns)):
         told = replay_turns(NEW, together, choose_layout, tokenizer=QUARTERS)
         assert replace(told, last_prompt=None) == replace(each, last_prompt=None)
@@ -261,7 +261,7 @@ def compacted_pasts(draw: st.DrawFn, terms: TurnSettings) -> list[Turn]:
 def test_batched_replay_of_compacted_history_equals_single(turns: list[Turn]) -> None:
     each = NEW
     for turn in turns:
-        each = advance(each, turn, choose_layout, tokenizer=QUARTERS)
+        each = advance_by_turn(each, turn, choose_layout, tokenizer=QUARTERS)
     told = replay_turns(NEW, join(turns), choose_layout, tokenizer=QUARTERS)
     assert replace(told, last_prompt=None) == replace(each, last_prompt=None)
     assert texts(told) == texts(each)
@@ -296,7 +296,7 @@ def test_outlines_removed_by_later_compaction_are_not_needed(terms: TurnSettings
     turns = make_conversation_under(receipts, terms)
     each = NEW
     for turn in turns:
-        each = advance(each, turn, choose_layout, tokenizer=QUARTERS)
+        each = advance_by_turn(each, turn, choose_layout, tokenizer=QUARTERS)
     told = replay_turns(NEW, join(turns), choose_layout, tokenizer=QUARTERS)
     assert replace(told, last_prompt=None) == replace(each, last_prompt=None)
     assert texts(told) == texts(each)
@@ -354,7 +354,7 @@ def test_any_compacted_history_replays_the_same(*, steps: list[list[CompactionSt
     turns = make_conversation_under(compacted, IN_PLACE, named=named)
     each = NEW
     for turn in turns:
-        each = advance(each, turn, choose_layout, tokenizer=QUARTERS)
+        each = advance_by_turn(each, turn, choose_layout, tokenizer=QUARTERS)
     told = replay_turns(NEW, join(turns) if named else turns, choose_layout, tokenizer=QUARTERS)
     assert replace(told, last_prompt=None) == replace(each, last_prompt=None)
     assert texts(told) == texts(each)

@@ -73,7 +73,7 @@ class StoredArtifact(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=
     outlined: bool = False
     anew: bool = False
 
-    def hashes(self) -> Iterator[str]:
+    def iter_content_hashes(self) -> Iterator[str]:
         """Yield every content hash that it refers to; an image artifact's own hash is that of its image data."""
         if self.kind is not _IMAGE:
             yield self.hash
@@ -239,10 +239,10 @@ class PendingCommandsEvent(
     ended: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def hashes(self) -> Iterator[str]:
+    def iter_content_hashes(self) -> Iterator[str]:
         """Yield every content hash that the event refers to."""
         for ref in self.attached:
-            yield from ref.hashes()
+            yield from ref.iter_content_hashes()
 
     def without_erased(self, hashes: Collection[str]) -> "PendingCommandsEvent":
         """Return the event without attachments and images whose contents were erased."""

@@ -77,7 +77,7 @@ class CompactionEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults
     in_place: bool = False
     why: str = ""
 
-    def hashes(self) -> Iterator[str]:
+    def iter_content_hashes(self) -> Iterator[str]:
         """Yield the hashes of the placeholder texts."""
         for step in self.steps:
             yield from (name for name in (step.text, step.content, step.gists) if name is not None)

@@ -144,7 +144,7 @@ EVENT_CLASSES: Mapping[EventKind, type[Event]] = {
 class HasContentHashes(Protocol):
     """An event that refers to contents."""
 
-    def hashes(self) -> Iterator[str]: ...
+    def iter_content_hashes(self) -> Iterator[str]: ...
 
 
 def referenced_content_hashes(event: Event) -> tuple[str, ...]:
@@ -154,8 +154,8 @@ def referenced_content_hashes(event: Event) -> tuple[str, ...]:
     """
     if isinstance(event, QuestionEvent):
         # Questions are most of a long conversation's events, and most of them refer to no content.
-        return () if event.has_no_contents else tuple(dict.fromkeys(event.hashes()))
-    return tuple(dict.fromkeys(event.hashes())) if isinstance(event, HasContentHashes) else ()
+        return () if event.has_no_contents else tuple(dict.fromkeys(event.iter_content_hashes()))
+    return tuple(dict.fromkeys(event.iter_content_hashes())) if isinstance(event, HasContentHashes) else ()
 
 
 def artifact_content_hashes(event: Event, artifact_id: str) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ def summary_content_hashes(event: Event) -> tuple[str, ...]:
         case QuestionEvent(history_summary=str() as summary):
             return (summary,)
         case CompactionEvent():
-            return tuple(dict.fromkeys(event.hashes()))
+            return tuple(dict.fromkeys(event.iter_content_hashes()))
         case _:
             return ()
 

@@ -186,7 +186,7 @@ class ToolCallsEvent(
     model_calls: tuple[StoredModelCall, ...] = ()
     answers: str = ""
 
-    def hashes(self) -> Iterator[str]:
+    def iter_content_hashes(self) -> Iterator[str]:
         """Yield the content hash that the event refers to, if any."""
         if self.provider_reply is not None:
             yield self.provider_reply.json
@@ -204,7 +204,7 @@ class ToolResultsEvent(Struct, frozen=True, kw_only=True, gc=False, omit_default
     results: tuple[StoredToolResult, ...]
     names: tuple[str, ...] = ()
 
-    def hashes(self) -> Iterator[str]:
+    def iter_content_hashes(self) -> Iterator[str]:
         """Return the content hashes that the event refers to."""
         return (result.output for result in self.results)
 
@@ -224,7 +224,7 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
     early_results: tuple[StoredToolResult, ...] = ()
     answers: str = ""
 
-    def hashes(self) -> Iterator[str]:
+    def iter_content_hashes(self) -> Iterator[str]:
         """Yield every content hash that the round refers to."""
         if self.provider_reply is not None:
             yield self.provider_reply.json
@@ -233,7 +233,7 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
 
 def round_content_hashes(rounds: Iterable[StoredRound]) -> Iterator[str]:
     """Return every content hash that the rounds refer to."""
-    return (name for one in rounds for name in one.hashes())
+    return (name for one in rounds for name in one.iter_content_hashes())
 
 
 def make_tool_calls_event(
@@ -281,7 +281,7 @@ def copy_round_events(rounds: Iterable[StoredRound], *, parent: str) -> Iterator
             yield ToolResultsEvent(parent=parent, results=one.early_results)
 
 
-def start_round(event: ToolCallsEvent) -> StoredRound:
+def make_waiting_round(event: ToolCallsEvent) -> StoredRound:
     """Return a new round that waits for its results."""
     return StoredRound(
         text=event.text,
@@ -324,10 +324,10 @@ def read_round(stored: StoredRound, contents: ContentsByHash, *, result_ids: Seq
     results = stored.results or ()
     return ToolRound(
         text=stored.text,
-        calls=_read_calls(stored),
+        calls=_to_tool_calls(stored),
         outputs=tuple(_read_output(one, name, contents) for one, name in zip_longest(results, result_ids)),
         provider_reply=_read_provider_reply(stored.provider_reply, stored.answers, contents),
-        tokens=_read_usage(stored).output,
+        tokens=_get_reported_usage(stored).output,
     )
 
 
@@ -337,8 +337,8 @@ def to_model_reply(stored: StoredRound, contents: ContentsByHash) -> ModelReply:
     return ModelReply(
         text=stored.text,
         stop=StopReason.TOOL_CALLS,
-        calls=_read_calls(stored),
-        usage=_read_usage(stored),
+        calls=_to_tool_calls(stored),
+        usage=_get_reported_usage(stored),
         provider_reply=provider_reply,
     )
 
@@ -348,11 +348,11 @@ def read_early_outputs(stored: StoredRound, contents: ContentsByHash) -> tuple[T
     return tuple(_read_output(one, None, contents) for one in stored.early_results)
 
 
-def _read_calls(stored: StoredRound) -> tuple[ToolCall, ...]:
+def _to_tool_calls(stored: StoredRound) -> tuple[ToolCall, ...]:
     return tuple(ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in stored.calls)
 
 
-def _read_usage(stored: StoredRound) -> Usage:
+def _get_reported_usage(stored: StoredRound) -> Usage:
     """Return the usage that the provider reported for the call that gave the reply."""
     return stored.model_calls[-1].usage if stored.model_calls else UNKNOWN_USAGE
 
@@ -490,10 +490,10 @@ class QuestionEvent(
         """The stored artifacts, in the order in which erasures list their contents."""
         return (*self.attached, *self.results, *(() if self.system is None else self.system.inlined))
 
-    def hashes(self) -> Iterator[str]:
+    def iter_content_hashes(self) -> Iterator[str]:
         """Yield every content hash that the event refers to."""
         for ref in self.artifacts_in_erasure_order:
-            yield from ref.hashes()
+            yield from ref.iter_content_hashes()
         if self.system is not None and self.system.drawn is not None:
             yield self.system.drawn
         if self.history_summary is not None:
@@ -601,8 +601,8 @@ def turn_from_event(
         return turn
     return replace(
         turn,
-        system=None if event.system is None else _read_system(event.system, contents),
-        tools=_read_tools(event.tools),
+        system=None if event.system is None else _to_system_parts(event.system, contents),
+        tools=_to_tool_definitions(event.tools),
         model=event.model,
         pinned=event.pinned,
         rules=event.rules,
@@ -639,8 +639,8 @@ def decode_overrides(
 ) -> tuple[SystemParts | None, tuple[ToolDefinition, ...] | None, str | None]:
     """Return system prompt, tools and model in the types that turns use; instructions are as typed."""
     return (
-        None if overrides.system is None else _read_system(overrides.system, {}),
-        _read_tools(overrides.tools),
+        None if overrides.system is None else _to_system_parts(overrides.system, {}),
+        _to_tool_definitions(overrides.tools),
         overrides.model,
     )
 
@@ -694,7 +694,7 @@ def _to_stored_system(parts: SystemParts) -> StoredSystem:
     return replace(stored, instructions="", drawn=hash_text(parts.instructions), inlined=inlined)
 
 
-def _read_system(stored: StoredSystem, contents: ContentsByHash) -> SystemParts:
+def _to_system_parts(stored: StoredSystem, contents: ContentsByHash) -> SystemParts:
     """Return the system prompt; instructions whose expanded text was erased are as typed."""
     parts = SystemParts(
         base=stored.base,
@@ -716,7 +716,7 @@ def _read_system(stored: StoredSystem, contents: ContentsByHash) -> SystemParts:
     return replace(parts, instructions=drawn, inlined=read_artifacts(stored.inlined, contents)[0])
 
 
-def _read_tools(stored: tuple[StoredTool, ...] | None) -> tuple[ToolDefinition, ...] | None:
+def _to_tool_definitions(stored: tuple[StoredTool, ...] | None) -> tuple[ToolDefinition, ...] | None:
     if stored is None:
         return None
     return tuple(ToolDefinition(name=t.name, description=t.description, parameters=t.parameters) for t in stored)

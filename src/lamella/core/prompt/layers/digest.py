@@ -96,7 +96,7 @@ def make_digest_block(messages: Sequence[DigestMessage]) -> DigestBlock:
     )
 
 
-def digest_messages(digest: HistoryDigest) -> Iterator[DigestMessage]:
+def iter_digest_messages(digest: HistoryDigest) -> Iterator[DigestMessage]:
     """Iterate over all messages of the digest, in order."""
     return chain.from_iterable([block.messages for block in digest])
 
@@ -106,7 +106,7 @@ def add_to_digest(digest: HistoryDigest, messages: Sequence[DigestMessage]) -> H
 
     A message that the digest already has stays as it is.
     """
-    known = {message.id for message in digest_messages(digest)}
+    known = {message.id for message in iter_digest_messages(digest)}
     new = [message for message in messages if message.id not in known]
     if not new:
         return digest
@@ -114,7 +114,7 @@ def add_to_digest(digest: HistoryDigest, messages: Sequence[DigestMessage]) -> H
     if min(message.number for message in new) > last:
         return (*digest, make_digest_block(new))
     # Only messages that left alone, from between turns that stay, come out of order. Then all blocks become one.
-    return (make_digest_block([*digest_messages(digest), *new]),)
+    return (make_digest_block([*iter_digest_messages(digest), *new]),)
 
 
 def shorten_digest(digest: HistoryDigest, excerpts: Mapping[str, str], *, count: TokenCounter) -> HistoryDigest:
@@ -162,7 +162,7 @@ def recount_digest(digest: HistoryDigest, count: TokenCounter) -> HistoryDigest:
     )
 
 
-def without_texts(digest: HistoryDigest) -> HistoryDigest:
+def without_digest_texts(digest: HistoryDigest) -> HistoryDigest:
     """Return the digest without the texts that its messages have in the log; excerpts keep theirs."""
     return tuple(
         [
@@ -174,9 +174,11 @@ def without_texts(digest: HistoryDigest) -> HistoryDigest:
     )
 
 
-def with_texts(digest: HistoryDigest, load_texts: Callable[[Sequence[DigestMessage]], Sequence[str]]) -> HistoryDigest:
-    """Return a digest from ``without_texts`` with its texts; ``load_texts`` returns those of some messages."""
-    waiting = [message for message in digest_messages(digest) if not message.is_excerpt]
+def with_loaded_digest_texts(
+    digest: HistoryDigest, load_texts: Callable[[Sequence[DigestMessage]], Sequence[str]]
+) -> HistoryDigest:
+    """Return a digest from ``without_digest_texts`` with its texts; ``load_texts`` returns those of some messages."""
+    waiting = [message for message in iter_digest_messages(digest) if not message.is_excerpt]
     texts = iter(load_texts(waiting))
     return tuple(
         [
@@ -186,14 +188,14 @@ def with_texts(digest: HistoryDigest, load_texts: Callable[[Sequence[DigestMessa
     )
 
 
-def digest_pieces(digest: HistoryDigest) -> tuple[str, ...]:
+def list_digest_pieces(digest: HistoryDigest) -> tuple[str, ...]:
     """Return the pieces of text of the digest, after its head line."""
     return (*(block.text for block in digest), DIGEST_END) if digest else ()
 
 
-def digest_segments(digest: HistoryDigest, position: str) -> Iterator[Segment]:
+def iter_digest_segments(digest: HistoryDigest, position: str) -> Iterator[Segment]:
     """Iterate over the messages of the digest as segments of L4."""
-    for message in digest_messages(digest):
+    for message in iter_digest_messages(digest):
         yield Segment(
             id=message.id,
             kind=SegmentKind.USER if message.author is MessageAuthor.USER else SegmentKind.REPLY,

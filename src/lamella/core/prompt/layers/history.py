@@ -20,7 +20,7 @@ from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.budget import Tokenizer, count_pieces_tokens
 from lamella.core.log.turn import ArtifactForm, MessageAuthor
 from lamella.core.messages import Message, Role, TextsById, resolve_lazy_texts
-from lamella.core.prompt.layers.digest import HistoryDigest, digest_segments
+from lamella.core.prompt.layers.digest import HistoryDigest, iter_digest_segments
 from lamella.core.prompt.layers.library import PlacedArtifact
 from lamella.core.prompt.layers.model import (
     Layer,
@@ -176,7 +176,7 @@ def encode_rules_for_receipt(rules: NumberedRules, *, omitted: int) -> str:
     return "\n".join([*([f"+{omitted}"] if omitted else []), *(f"{turn}\t{text}" for turn, text in rules)])
 
 
-def rules_in_preamble(preamble: HistoryPreamble) -> tuple[NumberedRules, int]:
+def parse_rules_in_preamble(preamble: HistoryPreamble) -> tuple[NumberedRules, int]:
     """Return the user rules in a preamble, the newest last, and how many more it counts."""
     lines = [line for one in preamble.blocks if one.kind is SegmentKind.RULES for line in one.content.split("\n")]
     more = sum(int(line[1:]) for line in lines if line.startswith("+") and line[1:].isdecimal())
@@ -292,7 +292,7 @@ class SharedSequence(Sequence[ItemT], Generic[ItemT]):
         self._items = list(items)
         self._length = len(self._items)
 
-    def appended(self, *more: ItemT) -> "SharedSequence[ItemT]":
+    def with_items_appended(self, *more: ItemT) -> "SharedSequence[ItemT]":
         """Return the sequence with these items at its end."""
         items, end = self._items, self._length + len(more)
         if items and len(items) == self._length:
@@ -474,8 +474,8 @@ def list_history_segments(
     shown = history.shown
     segments = [] if preamble == EMPTY_PREAMBLE else list(preamble.segments(message_position(first_message)))
     if digest:
-        segments[1:1] = digest_segments(digest, message_position(first_message))
-    if not any(map(_is_irregular, shown)):
+        segments[1:1] = iter_digest_segments(digest, message_position(first_message))
+    if not any(map(_has_extra_segments, shown)):
         plain = [one for turn in shown for one in (turn.question.segment, turn.reply.segment)]
         places = [message_position(at) for at in range(first_message, first_message + len(plain))]
         # Thousands of turns are like this, and mostly their positions have not changed.
@@ -518,7 +518,7 @@ def list_history_segments(
     return tuple(segments)
 
 
-def _is_irregular(turn: HistoryTurn) -> bool:
+def _has_extra_segments(turn: HistoryTurn) -> bool:
     """Return whether a turn has more segments than a question and a reply."""
     return bool(turn.tool_results or turn.rounds or turn.call_lines or turn.joined_replies)
 

@@ -149,7 +149,7 @@ def render_shorter_form(artifact: Artifact, form: ArtifactForm) -> str | None:
     return text if len(text) < len(artifact.text) else None
 
 
-def carried_form(entry: LibraryEntry, turn_settings: TurnSettings) -> ArtifactForm:
+def choose_carried_form(entry: LibraryEntry, turn_settings: TurnSettings) -> ArtifactForm:
     """Return the form of an artifact in the library if the layout plan sets none.
 
     An artifact that stays attached until it is detached remains readable in full.
@@ -164,13 +164,13 @@ def carried_form(entry: LibraryEntry, turn_settings: TurnSettings) -> ArtifactFo
     return ArtifactForm.FULL if in_full or len(entry.artifact.text) <= PREVIEW_THRESHOLD_CHARS else ArtifactForm.PREVIEW
 
 
-def shows_carried_form(entry: LibraryEntry, placed: PlacedArtifact, turn_settings: TurnSettings) -> bool:
+def is_shown_in_carried_form(entry: LibraryEntry, placed: PlacedArtifact, turn_settings: TurnSettings) -> bool:
     """Return whether the request shows the current text, or as much of it as its carried form allows."""
     whole = placed.is_full and placed.artifact.hash == entry.artifact.hash
     # A listed artifact without pieces did not fit into the list; the list counts it.
     is_present = bool(placed.pieces) or placed.is_listed
     # If a handle is enough, a longer form from its own turn is fine, too.
-    return whole or (is_present and carried_form(entry, turn_settings) in (placed.form, ArtifactForm.HANDLE))
+    return whole or (is_present and choose_carried_form(entry, turn_settings) in (placed.form, ArtifactForm.HANDLE))
 
 
 def place_library(
@@ -193,7 +193,7 @@ def place_library(
             listed.append(entry)
             continue
         artifact, old = entry.artifact, system_library.get(name)
-        form = forms.get(name) or carried_form(entry, turn_settings)
+        form = forms.get(name) or choose_carried_form(entry, turn_settings)
         if old is not None and old.artifact is artifact and _is_unchanged(old, form, entry):
             folded[name] = old
         else:
@@ -209,7 +209,7 @@ def can_be_listed(artifact: Artifact) -> bool:
     return can_shrink(artifact)
 
 
-def handle_list_budget(request_tokens: int) -> int:
+def max_handle_list_tokens(request_tokens: int) -> int:
     """Return the token limit of the handle list beside this number of tokens: a two-hundredth, at least a few names."""
     return min(MAX_HANDLE_LIST_TOKENS, max(_MIN_HANDLE_LIST_TOKENS, request_tokens // _HANDLE_LIST_DIVISOR))
 
@@ -273,7 +273,7 @@ def place_newest_handles(
     )
 
 
-def place_named_list(
+def place_list_of_names(
     artifacts: Sequence[Artifact], *, placed: Mapping[str, PlacedArtifact], count: TokenCounter, position: str
 ) -> dict[str, PlacedArtifact]:
     """Place attachments of this turn whose text does not fit as one list, in their order.
@@ -319,7 +319,7 @@ def place_without_text(artifact: Artifact) -> PlacedArtifact:
     return replace(one, is_listed=True)
 
 
-def is_list_frame(piece: str) -> bool:
+def is_start_or_end_of_handle_list(piece: str) -> bool:
     """Return whether a piece is the beginning or the end of a list of handles and names no artifact."""
     return piece in (_HANDLE_LIST_HEADING, _NAMED_LIST_HEADING) or piece.endswith(_LIST_END)
 

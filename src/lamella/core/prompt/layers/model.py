@@ -213,11 +213,11 @@ _MAX_SHOWN_CHARS = 60
 
 def normalize_fact_line(text: str) -> str:
     """Return a text as one line without control characters, cut with an ellipsis if it is too long."""
-    line = " ".join("".join(_clean_character(character) for character in text).split())
+    line = " ".join("".join(_replace_control_character(character) for character in text).split())
     return line if len(line) <= MAX_FACT_CHARS else f"{line[: MAX_FACT_CHARS - 2].rstrip()} …"
 
 
-def _clean_character(character: str) -> str:
+def _replace_control_character(character: str) -> str:
     if character.isprintable() or character in _ZERO_WIDTH_JOINERS:
         return character
     return " " if character.isspace() else ""
@@ -261,7 +261,7 @@ def _select_lines_that_fit(lines: Sequence[str], *, count: TokenCounter, max_tok
 
 def describe_changed_fact(before: str, after: str) -> str | None:
     """Describe the first line that differs between two memory parts; None if no line differs."""
-    old, new = _memory_lines(before), _memory_lines(after)
+    old, new = _split_memory_lines(before), _split_memory_lines(after)
     at = next(
         (at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new))
     )
@@ -274,7 +274,7 @@ def describe_changed_fact(before: str, after: str) -> str | None:
     return f"moved: {_truncate_line(new[at])}" if at < len(new) else None
 
 
-def _memory_lines(part: str) -> list[str]:
+def _split_memory_lines(part: str) -> list[str]:
     return [line.removeprefix(_BULLET) for line in part.split("\n") if line.startswith(_BULLET)]
 
 

@@ -22,7 +22,7 @@ from lamella.core.prompt.layers.history import HistoryMessage
 from lamella.core.prompt.layers.library import (
     PlacedArtifact,
     make_placed_artifact,
-    place_named_list,
+    place_list_of_names,
     render_shorter_form,
 )
 from lamella.core.prompt.layers.model import Layer, LayerId, Segment, make_layer
@@ -200,7 +200,7 @@ def _render_handles(
 ) -> Mapping[str, _RenderedAttachment]:
     """Render attachments whose text does not fit as lines of one list, unless the request has them already."""
     left = [one for one in attached if one.condensed == NAMED_ONLY and not is_shown_in_full(one, placed.get(one.id))]
-    listed = place_named_list(left, placed=placed, count=tokenizer.count, position=position) if left else {}
+    listed = place_list_of_names(left, placed=placed, count=tokenizer.count, position=position) if left else {}
     return {one.id: (_with_artifact_kind(listed[one.id].segment, one), listed[one.id]) for one in left}
 
 
@@ -217,7 +217,7 @@ def _with_artifact_kind(segment: Segment, artifact: Artifact) -> Segment:
 
 
 def _make_reference(artifact: Artifact, *, position: str, tokenizer: Tokenizer) -> Segment:
-    line = f"- {_reference_name(artifact)}\n"
+    line = f"- {_get_reference_name(artifact)}\n"
     return Segment(
         id=artifact.id,
         kind=artifact.kind,
@@ -230,7 +230,7 @@ def _make_reference(artifact: Artifact, *, position: str, tokenizer: Tokenizer) 
     )
 
 
-def _reference_name(artifact: Artifact) -> str:
+def _get_reference_name(artifact: Artifact) -> str:
     """Return the name for a reference line; for an image the title, because images are sent without their id."""
     if artifact.kind is ArtifactKind.TOOL:
         return render_call(artifact)
@@ -250,11 +250,11 @@ def with_updates_joined(
     for placed in added:
         name = placed.artifact.id
         joins = name in merged and name not in replaced_ids
-        merged[name] = _join_update(merged[name], placed) if joins else placed
+        merged[name] = _join_update_to_copy(merged[name], placed) if joins else placed
     return merged
 
 
-def _join_update(copy: PlacedArtifact, update: PlacedArtifact) -> PlacedArtifact:
+def _join_update_to_copy(copy: PlacedArtifact, update: PlacedArtifact) -> PlacedArtifact:
     joined = make_placed_artifact(
         update.artifact,
         form=update.form,

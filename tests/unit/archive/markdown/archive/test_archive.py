@@ -158,7 +158,7 @@ def test_changed_note_is_used_with_warning(backend: Backend, vault: Path) -> Non
     sent = "".join(message.text for message in next_turn(other).messages)
     assert "quite another text" in sent
     assert "text of a" not in sent
-    assert len(fold(read).branch_heads()) == 2
+    assert len(fold(read).list_branch_heads()) == 2
 
 
 def test_moved_note_is_found_by_name(backend: Backend, vault: Path) -> None:
@@ -222,7 +222,7 @@ def test_missing_note_is_omitted_and_conversation_continues(backend: Backend, va
     turn = next_turn(other)
     assert "text of a" not in "".join(message.text for message in turn.messages)
     assert said(read) == said(export_log(backend))
-    assert len(fold(read).branch_heads()) == len(fold(export_log(backend)).branch_heads())
+    assert len(fold(read).list_branch_heads()) == len(fold(export_log(backend)).list_branch_heads())
 
 
 def test_named_files_without_vault_are_omitted_with_warning(backend: Backend) -> None:

@@ -61,7 +61,7 @@ def test_changed_question_is_a_branch_with_the_same_context(backend: Backend, te
     log = fold(edited)
     assert [
         node.text
-        for record in log.branch_records(log.branch_heads()[0])
+        for record in log.branch_records(log.list_branch_heads()[0])
         for node in (record.message, record.reply)
         if node
     ] == old
@@ -71,7 +71,7 @@ def test_changed_question_is_a_branch_with_the_same_context(backend: Backend, te
 def test_changed_answer_is_another_answer_to_the_same_question(backend: Backend, text: str) -> None:
     edited = read(backend, text.replace("first answer", "first answer, mended", 1))
     assert said(edited)[:3] == ["one", "first answer, mended", "two"]
-    assert len(fold(edited).branch_heads()) == 2
+    assert len(fold(edited).list_branch_heads()) == 2
     assert attached(edited) == [[], ["https://example.org"], []]
 
 
@@ -108,7 +108,7 @@ def test_appended_turns_continue_branch(backend: Backend, text: str) -> None:
     before = export_log(backend)
     edited = read(backend, text + "\n**user**: four\n\n**user**: five\n\n**ai**: fifth answer\n")
     assert said(edited)[-5:] == ["third answer", "four", "", "five", "fifth answer"]
-    assert len(fold(edited).branch_heads()) == 1
+    assert len(fold(edited).list_branch_heads()) == 1
     assert edited.records[len(before.records)].kind is EventKind.MESSAGE
 
 
@@ -117,7 +117,7 @@ def test_removed_last_turns_make_shorter_branch(backend: Backend, text: str) -> 
     edited = read(backend, text[:start] + text[end:])
     assert said(edited) == ["one", "first answer", "two", "second answer"]
     assert edited.records[-1].kind is EventKind.FORK
-    assert len(fold(edited).branch_heads()) == 2
+    assert len(fold(edited).list_branch_heads()) == 2
 
 
 def test_all_messages_can_be_removed(backend: Backend, text: str) -> None:

@@ -9,7 +9,7 @@ from lamella.core.compaction.steps import (
     RemovableTurn,
     has_code,
     message_expendability,
-    rank_expendable,
+    rank_by_expendability,
     turn_expendability,
 )
 
@@ -98,25 +98,25 @@ def test_long_code_is_less_expendable() -> None:
 
 def test_oldest_of_equal_turns_is_first() -> None:
     turns = [turn(position) for position in range(6)]
-    assert rank_expendable(turns, total_turns=8) == ("t0", "t1", "t2", "t3", "t4", "t5")
+    assert rank_by_expendability(turns, total_turns=8) == ("t0", "t1", "t2", "t3", "t4", "t5")
 
 
 def test_mostly_reply_turn_is_removed_before_mostly_typed_one() -> None:
     turns = [turn(0, asked_tokens=190, answered_tokens=10), turn(1, asked_tokens=10, answered_tokens=190)]
-    assert rank_expendable(turns, total_turns=20) == ("t1", "t0")
+    assert rank_by_expendability(turns, total_turns=20) == ("t1", "t0")
 
 
 def test_long_code_is_removed_after_text_of_same_age() -> None:
     """By the documented formula the 80,000 characters of a codebase make it the first to go."""
     turns = [turn(position) for position in range(20)]
     turns[7] = turn(7, asked_tokens=20_000, has_code=True)
-    ranked = rank_expendable(turns, total_turns=20)
+    ranked = rank_by_expendability(turns, total_turns=20)
     assert ranked.index("t7") > ranked.index("t8")
 
 
 def test_turn_with_code_is_removed_after_neighbours() -> None:
     turns = [turn(3), turn(4, has_code=True, answered_tokens=4_000), turn(5)]
-    assert rank_expendable(turns, total_turns=40) == ("t3", "t5", "t4")
+    assert rank_by_expendability(turns, total_turns=40) == ("t3", "t5", "t4")
 
 
 def test_turn_score_is_weighted_by_message_tokens() -> None:
@@ -131,7 +131,7 @@ def test_turn_without_tokens_is_ranked_by_age() -> None:
 
 
 def test_no_candidates_give_no_removals() -> None:
-    assert rank_expendable([], total_turns=0) == ()
+    assert rank_by_expendability([], total_turns=0) == ()
 
 
 candidates = st.lists(
@@ -150,9 +150,9 @@ candidates = st.lists(
 @steady
 @given(candidates)
 def test_order_is_total_and_independent_of_input_order(turns: list[RemovableTurn]) -> None:
-    ranked = rank_expendable(turns, total_turns=61)
+    ranked = rank_by_expendability(turns, total_turns=61)
     assert sorted(ranked) == sorted(candidate.id for candidate in turns)
-    assert rank_expendable(turns[::-1], total_turns=61) == ranked
+    assert rank_by_expendability(turns[::-1], total_turns=61) == ranked
 
 
 @steady

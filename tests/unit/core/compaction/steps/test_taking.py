@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lamella.core.compaction.steps import select_to_free
+from lamella.core.compaction.steps import select_first_that_free_enough
 
 CANDIDATES = (("a", 10), ("b", 0), ("c", 20), ("d", 30), ("e", 100), ("f", 5))
 
@@ -12,7 +12,7 @@ CANDIDATES = (("a", 10), ("b", 0), ("c", 20), ("d", 30), ("e", 100), ("f", 5))
     [(0, ""), (1, "a"), (10, "a"), (11, "ac"), (31, "acd"), (61, "acde"), (999, "acdef")],
 )
 def test_first_sufficient_candidates_are_selected(excess: int, taken: str) -> None:
-    assert select_to_free(CANDIDATES, excess) == tuple(taken)
+    assert select_first_that_free_enough(CANDIDATES, excess) == tuple(taken)
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_first_sufficient_candidates_are_selected(excess: int, taken: str) -> No
     [(0, ""), (1, "a"), (11, "c"), (30, "ac"), (31, "ad"), (60, "acd"), (61, "e"), (120, "ce"), (999, "acdef")],
 )
 def test_drop_unneeded_removes_superfluous_candidates(excess: int, taken: str) -> None:
-    assert select_to_free(CANDIDATES, excess, drop_unneeded=True) == tuple(taken)
+    assert select_first_that_free_enough(CANDIDATES, excess, drop_unneeded=True) == tuple(taken)
 
 
 def test_selection_stops_when_enough() -> None:
@@ -31,5 +31,5 @@ def test_selection_stops_when_enough() -> None:
             looked.append(name)
             yield name, tokens
 
-    select_to_free(look(), 15)
+    select_first_that_free_enough(look(), 15)
     assert looked == ["a", "b", "c", "d"]

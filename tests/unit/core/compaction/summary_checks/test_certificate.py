@@ -6,7 +6,7 @@ from lamella.core.compaction.chain import CompactionPlan, plan_compaction
 from lamella.core.compaction.rules import CompactionConfig
 from lamella.core.compaction.summary_checks import build_certificate
 from lamella.core.log.receipts import CompactionCertificate, CompactionStepName
-from lamella.core.prompt.layers.digest import digest_messages
+from lamella.core.prompt.layers.digest import iter_digest_messages
 from lamella.core.values import replace
 
 EXPENDABLE = CompactionConfig(steps=(CompactionStepName.EXPENDABLE,))
@@ -16,7 +16,7 @@ NEWER = "From now on answer in Indonesian."
 
 def kept(story: Story) -> list[str]:
     """The directives that are left in the digest, without the messages around them."""
-    return [message.text for message in digest_messages(story.state.history.digest) if message.is_excerpt]
+    return [message.text for message in iter_digest_messages(story.state.history.digest) if message.is_excerpt]
 
 
 def wished() -> Story:

@@ -10,7 +10,7 @@ from lamella.core.layout.layouts import (
     collect_layout_inputs,
     count_message_tokens,
     estimate_question_tokens,
-    estimate_reuse,
+    estimate_reuse_probabilities,
 )
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.turn import ArtifactForm, LayoutMode, SystemParts, Turn, TurnSettings
@@ -25,7 +25,7 @@ LONG = "A line of a long note.\n" * 400
 
 
 def look(story: Story, turn: Turn) -> LayoutInputs:
-    tokenizer, probabilities = story.rules.tokenizer, estimate_reuse(NO_CACHE_HISTORY)
+    tokenizer, probabilities = story.rules.tokenizer, estimate_reuse_probabilities(NO_CACHE_HISTORY)
     return collect_layout_inputs(
         story.state, story.bind(turn), PROFILE, probabilities=probabilities, tokenizer=tokenizer, at=None
     )[0]

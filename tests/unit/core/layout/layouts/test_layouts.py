@@ -23,7 +23,7 @@ from lamella.core.log.turn import (
     Turn,
     TurnSettings,
 )
-from lamella.core.prompt.advance import advance
+from lamella.core.prompt.advance import advance_by_turn
 from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 from lamella.tokenizers.counter import OfflineTokenCounter
@@ -38,7 +38,7 @@ NEW = PromptState(conversation="chat")
 
 def after_a_turn(terms: TurnSettings) -> PromptState:
     turn = Turn(text="one", system=PROMPT, tools=(SEARCH,), model="m", turn_settings=terms, reply="yes")
-    return advance(NEW, turn, choose_layout, tokenizer=MEASURE)
+    return advance_by_turn(NEW, turn, choose_layout, tokenizer=MEASURE)
 
 
 def test_every_layout_has_planner_that_plans_its_turns() -> None:

@@ -54,7 +54,7 @@ def reads(profile: CacheProfile, *requests: CacheRequest) -> list[int]:
     cache = CacheSimulation()
     found = []
     for one in requests:
-        usage, cache = cache.serve(one, profile=profile, tokenizer=MEASURE)
+        usage, cache = cache.simulate_request(one, profile=profile, tokenizer=MEASURE)
         assert usage.total == one.total
         found.append(usage.read)
     return found
@@ -140,14 +140,14 @@ def test_cache_forgets_requests_extended_by_newer_one() -> None:
     cache = CacheSimulation()
     for number in range(5):
         texts = [f"text {n}" for n in range(number + 1)]
-        _, cache = cache.serve(request(*texts), profile=OPEN, tokenizer=MEASURE)
+        _, cache = cache.simulate_request(request(*texts), profile=OPEN, tokenizer=MEASURE)
     assert len(cache.requests) == 1
 
 
 def test_cache_remembers_a_bounded_number_of_requests() -> None:
     cache = CacheSimulation()
     for number in range(200):
-        _, cache = cache.serve(request(f"different {number}"), profile=OPEN, tokenizer=MEASURE)
+        _, cache = cache.simulate_request(request(f"different {number}"), profile=OPEN, tokenizer=MEASURE)
     assert len(cache.requests) == 64
 
 
@@ -251,7 +251,7 @@ def test_expired_newest_request_remains_reference_point() -> None:
 def test_each_request_stores_divergence_from_newest(requests: list[CacheRequest]) -> None:
     cache = CacheSimulation()
     for one in requests:
-        _, cache = cache.serve(one, profile=OPEN, tokenizer=MEASURE)
+        _, cache = cache.simulate_request(one, profile=OPEN, tokenizer=MEASURE)
         for earlier, fork in cache.requests[:-1]:
             same = (earlier.model, earlier.tools) == (one.model, one.tools)
             assert fork == (common_prefix_end(earlier.messages, one.messages) if same else NO_COMMON_PREFIX)

@@ -2,7 +2,12 @@
 
 import pytest
 
-from lamella.core.ledger.cache_profile import CacheObservation, CacheProfile, ProfileContradiction, check_profile
+from lamella.core.ledger.cache_profile import (
+    CacheObservation,
+    CacheProfile,
+    ProfileContradiction,
+    find_profile_contradictions,
+)
 from lamella.core.values import replace
 
 PROFILE = CacheProfile(name="one", minimum=1_024, lifetime=300)
@@ -45,7 +50,7 @@ FIXED = see((2_200, 1_500, 9.0), (2_600, 1_500, 9.0), (5_000, 1_500, 9.0))
     ],
 )
 def test_each_contradiction_names_the_fact_that_fits(seen: list[CacheObservation], fitting: dict[str, object]) -> None:
-    found = check_profile(seen, PROFILE)
+    found = find_profile_contradictions(seen, PROFILE)
     assert facts(found) == fitting
     assert all(one.turns and one.description for one in found)
 
@@ -62,7 +67,7 @@ def test_each_contradiction_names_the_fact_that_fits(seen: list[CacheObservation
     ],
 )
 def test_known_fact_gives_no_contradiction(seen: list[CacheObservation], now: CacheProfile) -> None:
-    assert check_profile(seen, now) == []
+    assert find_profile_contradictions(seen, now) == []
 
 
 @pytest.mark.parametrize(
@@ -83,22 +88,22 @@ def test_known_fact_gives_no_contradiction(seen: list[CacheObservation], now: Ca
     ],
 )
 def test_possible_coincidence_gives_no_contradiction(seen: list[CacheObservation]) -> None:
-    assert check_profile(seen, PROFILE) == []
+    assert find_profile_contradictions(seen, PROFILE) == []
 
 
 def test_available_longer_lifetime_gives_no_contradiction() -> None:
     lasting = replace(PROFILE, longer=(3_600.0, 2.0))
-    assert check_profile(see((3_000, 2_990, 1_800.0)), lasting) == []
-    assert facts(check_profile(LONG, lasting)) == {"lifetime": 4_000}
+    assert find_profile_contradictions(see((3_000, 2_990, 1_800.0)), lasting) == []
+    assert facts(find_profile_contradictions(LONG, lasting)) == {"lifetime": 4_000}
 
 
 def test_prefix_shorter_than_step_gives_no_contradiction() -> None:
     stepped = replace(PROFILE, minimum=1_200, granularity=1_000)
-    assert check_profile(see((1_500, 0, 20.0), (1_600, 0, 20.0), (3_000, 3_000, 20.0)), stepped) == []
-    assert facts(check_profile(see((2_000, 0, 20.0), (2_100, 0, 20.0), (3_000, 3_000, 20.0)), stepped)) == {
-        "minimum": 3_000
-    }
+    assert find_profile_contradictions(see((1_500, 0, 20.0), (1_600, 0, 20.0), (3_000, 3_000, 20.0)), stepped) == []
+    assert facts(
+        find_profile_contradictions(see((2_000, 0, 20.0), (2_100, 0, 20.0), (3_000, 3_000, 20.0)), stepped)
+    ) == {"minimum": 3_000}
 
 
 def test_undocumented_lifetime_gives_no_contradiction() -> None:
-    assert check_profile([*LONG, *SHORT], replace(PROFILE, lifetime=None)) == []
+    assert find_profile_contradictions([*LONG, *SHORT], replace(PROFILE, lifetime=None)) == []

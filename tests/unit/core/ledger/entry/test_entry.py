@@ -21,7 +21,7 @@ from lamella.core.ledger.entry import (
 from lamella.core.log.call import CacheOutcome, CacheUsage, CallTiming, PrefixChangeCause, TurnInputCost
 from lamella.core.log.turn import HistoryChangeReason, LayoutPlan, ReasoningEffort, SystemParts, Turn
 from lamella.core.messages import CacheDiagnosis, ModelReply, StopReason, Usage
-from lamella.core.prompt.advance import pending_prompt
+from lamella.core.prompt.advance import get_pending_prompt
 from lamella.core.prompt.envelope import Envelope, make_envelope
 from lamella.core.prompt.layers.history import SharedSequence
 from lamella.core.values import replace
@@ -39,7 +39,7 @@ TARIFF = Pricing(profile=CacheProfile(name="p"), price=price)
 
 
 def asked(story: Story, turn: Turn) -> Envelope:
-    return make_envelope(pending_prompt(story.open(turn)), ROOM)
+    return make_envelope(get_pending_prompt(story.open(turn)), ROOM)
 
 
 def entries(story: Story, *turns: Turn) -> list[LedgerEntry]:
@@ -108,7 +108,7 @@ def test_perfect_cache_serves_everything_sent_before() -> None:
 
 
 def test_cache_request_has_model_tools_and_messages() -> None:
-    prompt = pending_prompt(Story().open(Turn(text="one", model="m")))
+    prompt = get_pending_prompt(Story().open(Turn(text="one", model="m")))
     request = to_cache_request(prompt, at=NOON)
     assert (request.model, request.tools, request.total, request.at) == ("m", (), prompt.total, NOON)
     assert request.messages is prompt.messages
@@ -118,7 +118,7 @@ def test_unexplained_prefix_change_has_no_trigger() -> None:
     story = Story().say("one", "yes")
     before = story.state.last_prompt
     assert before is not None
-    now = pending_prompt(story.open())
+    now = get_pending_prompt(story.open())
     (turn,) = now.history.turns
     other = replace(turn, question_message=replace(turn.question_message, pieces=("edited",)))
     edited = replace(now, history=replace(now.history, turns=SharedSequence([other])))

@@ -4,7 +4,7 @@ from tests.unit.core.compaction.stories import QUARTERS, Story, attaching, note
 
 from lamella.core.artifacts.blocks import render_block, render_image_as_text
 from lamella.core.artifacts.kinds import make_image_artifact, make_image_data
-from lamella.core.ledger.entry import naive_messages
+from lamella.core.ledger.entry import build_naive_messages
 from lamella.core.log.turn import SystemParts, Turn
 from lamella.core.messages import QUERY_LABEL, Role
 from lamella.core.values import replace
@@ -20,7 +20,7 @@ def talked() -> Story:
 
 def test_naive_request_has_history_and_current_attachments_in_full() -> None:
     prompt = talked().prompt(replace(attaching(NOTE, PICTURE), text="two"))
-    system, asked, replied, question = naive_messages(prompt)
+    system, asked, replied, question = build_naive_messages(prompt)
     assert (system.role, system.text, system.tokens) == (Role.SYSTEM, "Be brief.", QUARTERS.count("Be brief."))
     assert [(one.role, one.text, one.images) for one in (asked, replied)] == [
         (Role.USER, "one", ()),
@@ -33,16 +33,16 @@ def test_naive_request_has_history_and_current_attachments_in_full() -> None:
 def test_naive_request_describes_image_for_text_only_model() -> None:
     story = talked()
     story.rules = replace(story.rules, tokenizer=replace(QUARTERS, supports_images=False))
-    question = naive_messages(story.prompt(replace(attaching(NOTE, PICTURE), text="two")))[-1]
+    question = build_naive_messages(story.prompt(replace(attaching(NOTE, PICTURE), text="two")))[-1]
     assert question.pieces == (render_block(NOTE), render_image_as_text(PICTURE), QUERY_LABEL, "two")
     assert question.images == ()
 
 
 def test_naive_first_turn_equals_actual_one() -> None:
     first = Story().prompt(replace(attaching(NOTE, PICTURE), text="one"))
-    assert naive_messages(first) == first.messages
-    assert naive_messages(first)[-1] is first.question_message
+    assert build_naive_messages(first) == first.messages
+    assert build_naive_messages(first)[-1] is first.question_message
     bare = talked().prompt(Turn(text="two"))
-    assert naive_messages(bare)[-1] is bare.question.message
+    assert build_naive_messages(bare)[-1] is bare.question.message
     pictured = talked().prompt(replace(attaching(PICTURE), text="two"))
-    assert naive_messages(pictured)[-1].images == PICTURE.images
+    assert build_naive_messages(pictured)[-1].images == PICTURE.images

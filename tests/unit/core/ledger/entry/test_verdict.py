@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from lamella.core.ledger.cache_profile import CacheProfile
-from lamella.core.ledger.entry import cache_verdict, judge_auxiliary_call, reported_cache_usage
+from lamella.core.ledger.entry import judge_answer_call, judge_auxiliary_call, reported_cache_usage
 from lamella.core.log.call import CacheOutcome, CacheUsage, CacheVerdict, PrefixChange, PrefixChangeCause
 from lamella.core.messages import Usage
 
@@ -24,7 +24,7 @@ class Expected(NamedTuple):
 
 
 def judged(expected: Expected, usage: Usage) -> CacheVerdict:
-    return cache_verdict(
+    return judge_answer_call(
         expected.movement,
         usage,
         predicted=None if expected.read is None else CacheUsage(read=expected.read, write=100, uncached=0),

@@ -19,7 +19,7 @@ def receipt(name: str, parent: str, before: str | None = None) -> CompactionEven
 def committed(*entries: tuple[str, str, int]) -> CompactionLog:
     made = CompactionLog()
     for name, parent, at in entries:
-        made.commit(receipt(name, parent), event_number=at)
+        made.add_compaction(receipt(name, parent), event_number=at)
     return made
 
 
@@ -43,7 +43,7 @@ def test_question_before_compaction_is_not_affected() -> None:
 
 def test_compaction_for_resent_question_applies_to_it() -> None:
     made = CompactionLog()
-    made.commit(receipt("r", "a2", before="q3"), event_number=9)
+    made.add_compaction(receipt("r", "a2", before="q3"), event_number=9)
     assert set(made.active_on_branch(SAID).by_next_question) == {"q3"}
 
 

@@ -16,7 +16,7 @@ from lamella.core.log.tree import (
     MessageTree,
     PackedMessages,
     group_turn_batches,
-    iter_parents,
+    iter_message_parents,
     list_texts,
     pack_columns,
 )
@@ -213,7 +213,7 @@ def test_consecutive_turns_are_listed_without_unpacking() -> None:
     log, _ = restore_log([replace(snapshot, nodes=PackedMessages(columns))], FoldedLog(CHAT))
     assert message_ids_and_texts(log.branch_records()) == message_ids_and_texts(told)
     assert len(log.branch_records()) == len(told)
-    assert list(iter_parents(log.nodes)) == [(name, node.parent) for name, node in fold(records).nodes.items()]
+    assert list(iter_message_parents(log.nodes)) == [(name, node.parent) for name, node in fold(records).nodes.items()]
     with pytest.raises(StoreCorruptedError):
         list(log.branch_records())
 

@@ -12,7 +12,7 @@ from lamella.core.prompt.layers.library import (
     PlacedArtifact,
     build_library_layer,
     can_shrink,
-    carried_form,
+    choose_carried_form,
     image_note_form,
     make_placed_artifact,
     place_in_library,
@@ -116,20 +116,20 @@ def test_summary_is_rendered_only_for_condensed_text() -> None:
 def test_carried_form_follows_settings_and_length() -> None:
     at_the_bound, above = note("a.md", "x" * 5_000), note("a.md", "x" * 5_001)
     full, preview = TurnSettings(), TurnSettings(carry_forward=CarryForwardMode.PREVIEW)
-    assert carried_form(entry(above), full) is ArtifactForm.FULL
-    assert carried_form(entry(above), preview) is ArtifactForm.PREVIEW
-    assert carried_form(entry(at_the_bound), preview) is ArtifactForm.FULL
-    assert carried_form(entry(replace(above, condensed="short")), full) is ArtifactForm.SUMMARY
-    assert carried_form(entry(above, ArtifactForm.HANDLE), full) is ArtifactForm.HANDLE
+    assert choose_carried_form(entry(above), full) is ArtifactForm.FULL
+    assert choose_carried_form(entry(above), preview) is ArtifactForm.PREVIEW
+    assert choose_carried_form(entry(at_the_bound), preview) is ArtifactForm.FULL
+    assert choose_carried_form(entry(replace(above, condensed="short")), full) is ArtifactForm.SUMMARY
+    assert choose_carried_form(entry(above, ArtifactForm.HANDLE), full) is ArtifactForm.HANDLE
 
 
 def test_sticky_attachment_is_carried_in_full() -> None:
     held = replace(entry(note("a.md", LONG)), stays_attached=True)
     sticky = TurnSettings(carry_forward=CarryForwardMode.PREVIEW, attachments=AttachmentMode.STICKY)
-    assert carried_form(held, sticky) is ArtifactForm.FULL
-    assert carried_form(held, replace(sticky, attachments=AttachmentMode.TURN)) is ArtifactForm.PREVIEW
-    assert carried_form(replace(held, stays_attached=False), sticky) is ArtifactForm.PREVIEW
-    assert carried_form(replace(held, form=ArtifactForm.PREVIEW), sticky) is ArtifactForm.PREVIEW
+    assert choose_carried_form(held, sticky) is ArtifactForm.FULL
+    assert choose_carried_form(held, replace(sticky, attachments=AttachmentMode.TURN)) is ArtifactForm.PREVIEW
+    assert choose_carried_form(replace(held, stays_attached=False), sticky) is ArtifactForm.PREVIEW
+    assert choose_carried_form(replace(held, form=ArtifactForm.PREVIEW), sticky) is ArtifactForm.PREVIEW
 
 
 def test_detached_attachment_shrinks_at_next_fold() -> None:

@@ -11,10 +11,10 @@ from lamella.core.artifacts.model import Artifact, ArtifactKind, ArtifactSource
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.turn import LayoutMode, RuleChanges, SystemParts, Turn, TurnSettings
 from lamella.core.messages import ToolCall, ToolOutput, ToolRound
-from lamella.core.prompt.advance import add_reply, advance, pending_prompt
+from lamella.core.prompt.advance import add_reply_to_waiting_turn, advance_by_turn, get_pending_prompt
 from lamella.core.prompt.layers.tool_rounds import build_round_messages
 from lamella.core.prompt.state import PromptState
-from lamella.core.search.index import Passage, list_passages, passage_ids_in_prompt, version_id
+from lamella.core.search.index import Passage, list_passages, make_version_passage_id, passage_ids_in_prompt
 from lamella.core.text.content import hash_text
 from lamella.tokenizers.counter import OfflineTokenCounter
 
@@ -60,7 +60,9 @@ def test_added_rule_is_passage_with_own_id() -> None:
         ("turn 1", "user", "rule", "Use metres."),
         ("turn 1", "user", "q1", "Which?"),
     ]
-    assert [one.id for one in passages[:2]] == [version_id("rule", hash_text(one.text)) for one in passages[:2]]
+    assert [one.id for one in passages[:2]] == [
+        make_version_passage_id("rule", hash_text(one.text)) for one in passages[:2]
+    ]
 
 
 def test_artifact_without_text_is_no_passage() -> None:
@@ -127,7 +129,7 @@ def test_turns_may_begin_with_another_number() -> None:
 
 def in_full(turn: BuiltTurn, text: str, *, path: str = "a.md") -> bool:
     version = note(text, path=path)
-    return version_id(version.id, version.hash) in passage_ids_in_prompt(turn.envelope.prompt)
+    return make_version_passage_id(version.id, version.hash) in passage_ids_in_prompt(turn.envelope.prompt)
 
 
 @pytest.mark.parametrize("layout", ["library", "in_place"])
@@ -178,7 +180,7 @@ def test_hidden_turns_are_not_in_prompt() -> None:
 
 def test_tool_results_are_in_prompt_within_epoch() -> None:
     result = make_tool_result("web", arguments={}, output="found")
-    name = version_id(result.id, result.hash)
+    name = make_version_passage_id(result.id, result.hash)
     chat = Conversation(layout="in_place")
     chat.ask("one", results=[ToolResult(name="web", output="found")])
     assert name in passage_ids_in_prompt(chat.ask("two").envelope.prompt)
@@ -195,13 +197,13 @@ def test_note_with_image_is_in_prompt_of_its_message() -> None:
 def test_inlined_note_is_in_prompt() -> None:
     drawn = note("Write plainly.", path="style.md")
     parts = SystemParts(instructions="Write plainly.", inlined=(drawn,), typed_instructions="{[[style]]}")
-    state = advance(
+    state = advance_by_turn(
         PromptState(conversation="chat"),
         Turn(text="Now?", system=parts),
         choose_layout,
         tokenizer=OfflineTokenCounter().get_tokenizer(None),
     )
-    assert version_id(drawn.id, drawn.hash) in passage_ids_in_prompt(pending_prompt(state))
+    assert make_version_passage_id(drawn.id, drawn.hash) in passage_ids_in_prompt(get_pending_prompt(state))
 
 
 CALL = ToolCall(id="c", name="web", arguments='{"q":"desks"}')
@@ -226,21 +228,21 @@ def test_tool_outputs_are_between_question_and_reply() -> None:
 def test_tool_outputs_are_in_prompt_within_epoch_and_found_later(layout: LayoutMode) -> None:
     tokenizer, turn_settings = OfflineTokenCounter().get_tokenizer(None), TurnSettings(layout=layout)
     turn = Turn(text="Which?", rounds=(ROUND,), turn_settings=turn_settings)
-    asked = advance(PromptState(conversation="chat"), turn, choose_layout, tokenizer=tokenizer)
+    asked = advance_by_turn(PromptState(conversation="chat"), turn, choose_layout, tokenizer=tokenizer)
     found = list_passages([turn], (asked.head,))[1]
-    assert found.id in passage_ids_in_prompt(pending_prompt(asked))
-    later = advance(
-        add_reply(asked, "Both."),
+    assert found.id in passage_ids_in_prompt(get_pending_prompt(asked))
+    later = advance_by_turn(
+        add_reply_to_waiting_turn(asked, "Both."),
         Turn(text="And now?", turn_settings=turn_settings),
         choose_layout,
         tokenizer=tokenizer,
     )
-    assert (found.id in passage_ids_in_prompt(pending_prompt(later))) is (layout is not LayoutMode.LIBRARY)
-    folded = advance(
-        add_reply(asked, "Both."),
+    assert (found.id in passage_ids_in_prompt(get_pending_prompt(later))) is (layout is not LayoutMode.LIBRARY)
+    folded = advance_by_turn(
+        add_reply_to_waiting_turn(asked, "Both."),
         Turn(text="And now?", turn_settings=turn_settings, fold=True),
         choose_layout,
         tokenizer=tokenizer,
     )
     # Prices decide over documents: rounds stay as they were sent.
-    assert (found.id in passage_ids_in_prompt(pending_prompt(folded))) is (layout is LayoutMode.AUTO)
+    assert (found.id in passage_ids_in_prompt(get_pending_prompt(folded))) is (layout is LayoutMode.AUTO)

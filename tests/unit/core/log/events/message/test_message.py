@@ -85,7 +85,7 @@ def test_every_artifact_round_trips(artifact: Artifact) -> None:
     contents = written(Turn(text="", attached=(artifact,))).contents
     stored = to_stored_artifact(artifact)
     assert read_artifact(stored, contents) == artifact
-    assert set(stored.hashes()) == set(contents)
+    assert set(stored.iter_content_hashes()) == set(contents)
     assert artifact.kind is ArtifactKind.IMAGE or read_artifact(stored, {}) is None
 
 

@@ -160,7 +160,7 @@ def test_shared_sequences_behave_like_tuples(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(0, 8))):
         series, items = data.draw(st.sampled_from(grown))
         more = data.draw(st.lists(st.sampled_from(ITEMS), min_size=1, max_size=3))
-        grown.append((series.appended(*more), (*items, *more)))
+        grown.append((series.with_items_appended(*more), (*items, *more)))
     for series, items in grown:
         start, stop = data.draw(st.tuples(st.integers(-26, 26), st.integers(-26, 26)))
         assert (tuple(series), len(series), series[start:stop]) == (items, len(items), items[start:stop])
@@ -170,26 +170,30 @@ def test_shared_sequences_behave_like_tuples(data: st.DataObject) -> None:
 
 def test_equal_items_are_kept_twice() -> None:
     item = object()
-    one = SharedSequence[object]().appended(item)
-    assert tuple(one.appended(item)) == tuple(one.appended(item)) == (item, item)
+    one = SharedSequence[object]().with_items_appended(item)
+    assert tuple(one.with_items_appended(item)) == tuple(one.with_items_appended(item)) == (item, item)
     assert tuple(one) == (item,)
 
 
 def test_shared_empty_sequence_stays_empty() -> None:
     empty = SharedSequence[str]()
-    assert (tuple(empty.appended("a")), tuple(empty.appended("b")), tuple(empty)) == (("a",), ("b",), ())
+    assert (tuple(empty.with_items_appended("a")), tuple(empty.with_items_appended("b")), tuple(empty)) == (
+        ("a",),
+        ("b",),
+        (),
+    )
 
 
 def test_index_beyond_own_items_is_error_after_other_grew() -> None:
     one = SharedSequence(["a"])
-    one.appended("b")
+    one.with_items_appended("b")
     with pytest.raises(IndexError):
         one[1]
 
 
 def test_sequences_of_equal_items_are_equal() -> None:
-    assert SharedSequence(["a", "b"]) == SharedSequence(["a"]).appended("b")
-    assert hash(SharedSequence(["a", "b"])) == hash(SharedSequence(["a"]).appended("b"))
+    assert SharedSequence(["a", "b"]) == SharedSequence(["a"]).with_items_appended("b")
+    assert hash(SharedSequence(["a", "b"])) == hash(SharedSequence(["a"]).with_items_appended("b"))
     assert SharedSequence(["a"]) != SharedSequence(["b"])
     assert SharedSequence(["a"]) != ("a",)
     assert repr(SharedSequence(["a"])) == "Series(['a'])"
