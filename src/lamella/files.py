@@ -73,7 +73,7 @@ def read_regular_file(
         return read_stream(file, limit=limit, name=name or str(path), hint=hint)
 
 
-def read_head(path: Path, *, limit: int) -> bytes:
+def read_first_bytes(path: Path, *, limit: int) -> bytes:
     """Return the first ``limit`` bytes of a regular file; raises ``OSError`` as ``read_regular_file`` does."""
     with open_regular_file(path) as file:
         return file.read(limit)
@@ -168,7 +168,7 @@ class FileCache(Generic[Value]):
         self._max_weight, self._get_weight, self._now_ns = max_weight, get_weight, now_ns
         self._entries: OrderedDict[Hashable, tuple[FileStat, Value]] = OrderedDict()
         self._total_weight = 0
-        self._lock = Lock()
+        self._try_to_lock = Lock()
 
     def get_or_compute(
         self,
@@ -189,7 +189,7 @@ class FileCache(Generic[Value]):
             state = to_file_stat(file.stat())
         except OSError:
             return compute()
-        with self._lock:
+        with self._try_to_lock:
             kept = self._entries.get(key)
             if kept is not None and kept[0] == state:
                 self._entries.move_to_end(key)
@@ -200,7 +200,7 @@ class FileCache(Generic[Value]):
         return value
 
     def _store(self, key: Hashable, state: FileStat, value: Value) -> None:
-        with self._lock:
+        with self._try_to_lock:
             before = self._entries.pop(key, None)
             self._total_weight += self._get_weight(value) - (0 if before is None else self._get_weight(before[1]))
             self._entries[key] = (state, value)
@@ -252,7 +252,7 @@ def replace_file(path: Path, data: bytes) -> None:
     with _temporary_file(target.parent, data, mode=stat.S_IMODE(target.stat().st_mode)) as draft:
         # A draft without a name cannot be renamed. It is linked to a temporary name first, because a link cannot
         # replace an existing file.
-        fresh = draft if _is_named(draft) else target.parent / f"{_TEMP_PREFIX}{token_hex(8)}{_TEMP_SUFFIX}"
+        fresh = draft if _has_file_name(draft) else target.parent / f"{_TEMP_PREFIX}{token_hex(8)}{_TEMP_SUFFIX}"
         try:
             if fresh != draft:
                 _publish_draft(draft, fresh)
@@ -281,7 +281,7 @@ def _temporary_file(folder: Path, data: bytes, *, mode: int) -> Iterator[Path]:
                 file.close()
             yield draft
     finally:
-        if _is_named(draft):
+        if _has_file_name(draft):
             draft.unlink(missing_ok=True)
 
 
@@ -293,15 +293,15 @@ def _open_temporary_file(folder: Path) -> tuple[int, Path]:
             draft = Path(f"/proc/self/fd/{handle}")
             # Without /proc the unnamed file could not be linked to a name later.
             if draft.exists():
-                _lock(handle)
+                _try_to_lock(handle)
                 return handle, draft
             os.close(handle)
     handle, name = mkstemp(dir=folder, prefix=_TEMP_PREFIX, suffix=_TEMP_SUFFIX)
-    _lock(handle)
+    _try_to_lock(handle)
     return handle, Path(name)
 
 
-def _lock(handle: int) -> bool:
+def _try_to_lock(handle: int) -> bool:
     """Try to lock an open file until it is closed, and return whether that worked.
 
     False means that another process has the lock, or that the system has no such locks.
@@ -315,13 +315,13 @@ def _lock(handle: int) -> bool:
     return True
 
 
-def _is_named(draft: Path) -> bool:
+def _has_file_name(draft: Path) -> bool:
     return draft.name.startswith(_TEMP_PREFIX)
 
 
 def _publish_draft(draft: Path, path: Path) -> None:
     """Give a draft a name that does not exist yet; raises ``FileExistsError`` if it does."""
-    if _is_named(draft):
+    if _has_file_name(draft):
         os.link(draft, path)
         return
     folder = os.open(path.parent, os.O_RDONLY)
@@ -374,7 +374,7 @@ def _is_stale(draft: Path) -> bool:
         return False
     handle = os.open(draft, os.O_RDONLY)
     try:
-        return _lock(handle)
+        return _try_to_lock(handle)
     finally:
         os.close(handle)
 
@@ -408,7 +408,7 @@ def file_lock(path: Path) -> Iterator[None]:
 def make_private_folder(folder: Path) -> None:
     """Create a folder that only Lamella uses, and remove other users' access if it exists already."""
     make_data_folder(folder)
-    _restrict_mode(folder, PRIVATE_FOLDER_MODE)
+    _remove_permission_bits(folder, PRIVATE_FOLDER_MODE)
 
 
 def make_private_file(path: Path) -> None:
@@ -422,12 +422,12 @@ def make_private_file(path: Path) -> None:
         os.close(os.open(os.path.realpath(path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE_MODE))
 
 
-def restrict_file(path: Path) -> None:
+def remove_access_of_other_users(path: Path) -> None:
     """Remove the access of other users to a file, if the file exists."""
-    _restrict_mode(path, PRIVATE_FILE_MODE)
+    _remove_permission_bits(path, PRIVATE_FILE_MODE)
 
 
-def _restrict_mode(path: Path, mode: int) -> None:
+def _remove_permission_bits(path: Path, mode: int) -> None:
     # A file of another user, or on a file system without modes, keeps the permissions it has.
     """Remove all permission bits that are not in ``mode``; never add any."""
     with suppress(OSError):

@@ -27,7 +27,7 @@ from tests.wire.serving import Call, Flow, Outcome, json_answer
 
 from lamella import ToolCall
 from lamella.clocks import SystemClock
-from lamella.server.compat.recall import RecallStore, SentMessage, _row_name, find_withdrawn_hashes
+from lamella.server.compat.recall import RecallStore, SentMessage, _make_row_name, find_withdrawn_hashes
 from lamella.stores.memory import InMemoryStore
 from lamella.testing import ScriptedProvider, ScriptedReply
 
@@ -254,7 +254,7 @@ def test_row_of_an_earlier_version_can_be_read() -> None:
     store = RecallStore(table, clock=clock)
     old = {"order": ["h1"], "messages": [["h1", "user", "The sluice code is 4711."]]}
     row = b64encode(compress(json.dumps(old).encode())).decode()
-    table.set(_row_name("", "g1"), row, at=clock.now(), expires_at=clock.now() + timedelta(days=1))
+    table.set(_make_row_name("", "g1"), row, at=clock.now(), expires_at=clock.now() + timedelta(days=1))
     found = store.record_and_list_left_out(
         "", "g1", [SentMessage("h2", "user", "Summary."), SentMessage("h3", "user", "Hm?")]
     )

@@ -49,7 +49,7 @@ def _request(model: str) -> ModelRequest:
 
 def _answer(spoken: Spoken, call: Call, *says: Say) -> ModelReply:
     """The reply to the second of two equal requests, so that the cache has something to say."""
-    arguments = SPEAKS.build_unchecked(spoken.name, _request(spoken.model))
+    arguments = SPEAKS.build_request_unchecked(spoken.name, _request(spoken.model))
     with spoken.serve(Say(), *says) as server:
         spoken.calls[0](server.url, arguments)
         return SPEAKS.parse_reply(call(server.url, arguments))
@@ -96,7 +96,7 @@ def test_truncated_answer_is_read(spoken: Spoken, call: Call, word: str) -> None
 
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: spoken.name)
 def test_unread_stream_is_read(spoken: Spoken) -> None:
-    arguments = SPEAKS.build_unchecked(spoken.name, _request(spoken.model))
+    arguments = SPEAKS.build_request_unchecked(spoken.name, _request(spoken.model))
     with spoken.serve(SAID) as server:
         reply = _read_late(spoken.name, server.url, arguments)
     assert reply.text == SAID.text
@@ -117,7 +117,7 @@ def _read_late(name: str, url: str, arguments: dict[str, Any]) -> ModelReply:
 
 
 def test_truncated_response_from_stream_helper_is_error_with_hint() -> None:
-    arguments = SPEAKS.build_unchecked("openai-responses", _request(openai_caching.MODEL))
+    arguments = SPEAKS.build_request_unchecked("openai-responses", _request(openai_caching.MODEL))
     with responses_server(dataclasses.replace(SAID, calls=(), stop="max_output_tokens")) as server:
         stream = ask_response_stream(server.url, arguments)
     with pytest.raises(InvalidReplyError, match="no completed answer") as caught:
@@ -127,7 +127,7 @@ def test_truncated_response_from_stream_helper_is_error_with_hint() -> None:
 
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: spoken.name)
 def test_broken_stream_is_no_reply(spoken: Spoken) -> None:
-    arguments = SPEAKS.build_unchecked(spoken.name, _request(spoken.model))
+    arguments = SPEAKS.build_request_unchecked(spoken.name, _request(spoken.model))
     streams = {
         "anthropic": ask_message_events,
         "openai": ask_completion_chunks,
@@ -141,7 +141,7 @@ def test_broken_stream_is_no_reply(spoken: Spoken) -> None:
 
 
 def test_failed_response_raises_its_error() -> None:
-    arguments = SPEAKS.build_unchecked("openai-responses", _request(openai_caching.MODEL))
+    arguments = SPEAKS.build_request_unchecked("openai-responses", _request(openai_caching.MODEL))
     failing = Fail(kind="context_length_exceeded", words="Your input exceeds the context window.", inside=True)
     with responses_server(failing) as server:
         events = ask_response_events(server.url, arguments)
@@ -153,7 +153,7 @@ def test_failed_response_raises_its_error() -> None:
 
 
 def test_coroutine_must_be_awaited() -> None:
-    request = SPEAKS.build_unchecked("anthropic", _request(anthropic_server.MODEL))
+    request = SPEAKS.build_request_unchecked("anthropic", _request(anthropic_server.MODEL))
 
     async def read_too_early(url: str) -> None:
         async with AsyncAnthropic(api_key=anthropic_server.KEY, base_url=url) as client:
@@ -171,7 +171,7 @@ def test_coroutine_must_be_awaited() -> None:
 
 
 def test_events_of_an_asynchronous_client_are_read() -> None:
-    request = SPEAKS.build_unchecked("openai", _request(openai_caching.MODEL))
+    request = SPEAKS.build_request_unchecked("openai", _request(openai_caching.MODEL))
 
     async def read(url: str) -> ModelReply:
         async with AsyncOpenAI(api_key=openai_caching.KEY, base_url=f"{url}/v1") as client:
@@ -219,7 +219,7 @@ def test_model_reply_is_returned_unchanged() -> None:
 
 def test_unknown_provider_is_refused_with_names() -> None:
     with pytest.raises(InvalidOperationError, match="'openapi'") as caught:
-        SPEAKS.build_unchecked("openapi", _request("gpt-6"))
+        SPEAKS.build_request_unchecked("openapi", _request("gpt-6"))
     assert caught.value.hint == "Choose one of: anthropic, openai, openai-responses, gemini."
 
 
@@ -303,12 +303,12 @@ def test_text_content_is_parsed_and_other_refused(say: Callable[[object], object
 @pytest.mark.parametrize("spoken", EVERY, ids=lambda spoken: str(spoken.name))
 def test_request_can_forbid_tool_calls(spoken: Spoken) -> None:
     may, may_not = (
-        SPEAKS.build_unchecked(spoken.name, replace(_request(spoken.model), allows_tool_calls=call))
+        SPEAKS.build_request_unchecked(spoken.name, replace(_request(spoken.model), allows_tool_calls=call))
         for call in (True, False)
     )
     told = [json.dumps(body, default=str).lower() for body in (may, may_not)]
     assert ["none" in text.partition("tool_c")[2][:80] for text in told] == [False, True]
     bare = replace(_request(spoken.model), tools=(), allows_tool_calls=False)
-    assert "tool_c" not in json.dumps(SPEAKS.build_unchecked(spoken.name, bare), default=str)
+    assert "tool_c" not in json.dumps(SPEAKS.build_request_unchecked(spoken.name, bare), default=str)
     with spoken.serve(Say(text="At noon.")) as server:
         assert SPEAKS.parse_reply(spoken.calls[0](server.url, may_not)).text == "At noon."

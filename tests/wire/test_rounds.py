@@ -85,9 +85,9 @@ def _split(call: str, text: str) -> tuple[str, str, bool]:
 def test_tool_calls_in_any_form_are_answered_and_continued(spoken: Spoken, call: Call) -> None:
     request = _ask(spoken.model)
     with spoken.serve(dataclasses.replace(CALLING, text="Let me look at it."), Say(text="At noon."), Say()) as server:
-        reply = SPEAKS.parse_reply(call(server.url, SPEAKS.build_unchecked(spoken.name, request)))
+        reply = SPEAKS.parse_reply(call(server.url, SPEAKS.build_request_unchecked(spoken.name, request)))
         for further in (answered(request, round_of(reply, *OUTPUTS)), _later(request, reply)):
-            spoken.calls[0](server.url, SPEAKS.build_unchecked(spoken.name, further))
+            spoken.calls[0](server.url, SPEAKS.build_request_unchecked(spoken.name, further))
     assert [(made.id, made.name) for made in reply.calls] == [("c1", "search"), ("c2", "read")]
     assert reply.provider_reply is not None
     name = FORMATS[spoken.name]
@@ -166,7 +166,7 @@ def test_reasoning_not_provided_by_openai_is_not_requested() -> None:
         {"type": "function_call", "call_id": "c1", "name": "search", "arguments": "{}"}
     ]
     request = replace(_ask(openai_caching.MODEL), model=openai_caching.MODEL)
-    body = SPEAKS.build_unchecked("openai-responses", answered(request, round_of(reply, OUTPUTS[0])))
+    body = SPEAKS.build_request_unchecked("openai-responses", answered(request, round_of(reply, OUTPUTS[0])))
     assert [item.get("type") for item in body["input"][-2:]] == ["function_call", "function_call_output"]
 
 
@@ -194,7 +194,7 @@ def test_split_surrogates_are_joined_when_sent_back() -> None:
 @pytest.mark.parametrize(("model", "kept"), [("deepseek-chat", True), ("house-model", True), ("gpt-6-sol", False)])
 def test_reasoning_is_returned_to_servers_that_show_it_not_to_openai(model: str, kept: bool) -> None:  # noqa: FBT001
     native = ProviderReply(format="openai_chat", json=json.dumps(NATIVE["openai_chat"]))
-    body = SPEAKS.build_unchecked(
+    body = SPEAKS.build_request_unchecked(
         "openai", answered(ask(user("When?"), model=model), replace(ROUND, provider_reply=native))
     )
     said = body["messages"][1]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lamella.errors import LamellaError, SourceNotFoundError, SourceUnreadableError
-from lamella.files import read_head, read_regular_file, to_file_stat
+from lamella.files import read_first_bytes, read_regular_file, to_file_stat
 from lamella.sources.obsidian import IGNORE_FILE
 
 # Larger files are not written by hand, and would hardly be useful to a model.
@@ -228,7 +228,10 @@ def read_ignore_file(file: Path, *, prefix_length: int, warnings: list[str]) -> 
     """Return the rules of a file, or None if there is no such file; unusable rules are reported in ``warnings``."""
     try:
         lines = (
-            read_head(file, limit=_MAX_IGNORE_FILE_BYTES).decode("utf-8", "replace").removeprefix("\ufeff").split("\n")
+            read_first_bytes(file, limit=_MAX_IGNORE_FILE_BYTES)
+            .decode("utf-8", "replace")
+            .removeprefix("\ufeff")
+            .split("\n")
         )
     except OSError:
         return None

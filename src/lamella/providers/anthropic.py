@@ -37,7 +37,7 @@ from lamella.providers.connection import (
     connection_error,
     error_from_response,
     invalid_answer_error,
-    is_unstreamed,
+    is_response_without_stream,
     limit_response,
     limit_response_start,
     parse_retry_after,
@@ -55,21 +55,21 @@ from lamella.providers.wire import (
     SectionEnds,
     as_fields,
     build_extra_body,
-    caller_breakpoints,
-    count_at,
     encode_image,
     enumerate_non_system_messages,
-    fields_at,
+    get_count_at,
+    get_fields_at,
+    get_native_reply,
+    get_parts_at,
     get_reasoning_effort,
-    native_reply,
+    get_system_text,
+    get_text_at,
+    list_caller_breakpoints,
     normalise_usage,
     parse_arguments,
-    parts_at,
     plan_breakpoints,
     split_at,
     split_cache_writes,
-    system_text,
-    text_at,
     to_canonical_json,
     to_provider_reply,
     tool_schema,
@@ -146,12 +146,12 @@ def _set_breakpoints(
     automatic = caching is BreakpointPlacement.AUTOMATIC
     blocks = layout.blocks
     marks = plan_breakpoints(
-        [_measure_block(block) for block in blocks],
+        [_to_block_with_size(block) for block in blocks],
         SectionEnds() if automatic else _stable_block_ends(request, layout),
         limits=BreakpointLimits(
             max_breakpoints=profile.breakpoints - automatic, lookback=profile.lookback, min_tokens=profile.cache.minimum
         ),
-        requested=caller_breakpoints(request, layout.message_ends),
+        requested=list_caller_breakpoints(request, layout.message_ends),
     )
     longest = profile.lifetimes[-1].name if profile.lifetimes else None
     kept_breakpoints = (
@@ -166,7 +166,7 @@ def _set_breakpoints(
     return {"cache_control": mark} if automatic else {}
 
 
-def _measure_block(block: Body) -> Block:
+def _to_block_with_size(block: Body) -> Block:
     return Block(
         size=len(to_canonical_json(block).encode()),
         can_have_breakpoint=block.get("type") not in _TYPES_WITHOUT_BREAKPOINT,
@@ -193,7 +193,7 @@ def _build_blocks(request: ModelRequest) -> _BlockLayout:
     settled = request.effective_cache_boundaries
     parts = list(
         split_at(
-            system_text(request.messages),
+            get_system_text(request.messages),
             (*settled.system_positions, *((settled.stable_prefix_end,) if settled.stable_prefix_end else ())),
         )
     )
@@ -243,7 +243,7 @@ def _build_tool(name: str, description: str, parameters: object) -> Body:
 def _build_content(message: Message) -> list[Body]:
     if message.role is Role.TOOL:
         return [_build_tool_result(message)]
-    native: list[Body] | None = native_reply(message, FORMAT_NAME)
+    native: list[Body] | None = get_native_reply(message, FORMAT_NAME)
     if native is not None:
         return native
     pictures = [
@@ -301,9 +301,9 @@ def read_reply(answer: object) -> ModelReply | None:
     message = as_fields(answer)
     if not is_answer(message) or message.get("stop_reason") is None:
         return None
-    blocks = [_drop_nulls(block) for block in parts_at(message, "content", kind="text")]
-    usage = fields_at(message, "usage")
-    return reply_from_deltas([*_block_deltas(blocks), read_usage(usage, usage), _build_stop(message, blocks)])
+    blocks = [_drop_nulls(block) for block in get_parts_at(message, "content", kind="text")]
+    usage = get_fields_at(message, "usage")
+    return reply_from_deltas([*_blocks_to_deltas(blocks), read_usage(usage, usage), _build_stop(message, blocks)])
 
 
 def read_streamed_reply(events: Iterable[Fields]) -> ModelReply | None:
@@ -317,19 +317,19 @@ def read_usage(usage: Fields, first_usage: Fields) -> Usage:
 
     Totals come from the last report. The split of cache writes by lifetime is only in the first one.
     """
-    split = fields_at(first_usage, "cache_creation")
+    split = get_fields_at(first_usage, "cache_creation")
     write, write_long = split_cache_writes(
-        _latest_count(usage, first_usage, "cache_creation_input_tokens"),
-        short=count_at(split, "ephemeral_5m_input_tokens"),
-        long=count_at(split, "ephemeral_1h_input_tokens"),
+        _get_latest_count(usage, first_usage, "cache_creation_input_tokens"),
+        short=get_count_at(split, "ephemeral_5m_input_tokens"),
+        long=get_count_at(split, "ephemeral_1h_input_tokens"),
     )
     return normalise_usage(
-        plain=_latest_count(usage, first_usage, "input_tokens"),
-        read=_latest_count(usage, first_usage, "cache_read_input_tokens"),
+        plain=_get_latest_count(usage, first_usage, "input_tokens"),
+        read=_get_latest_count(usage, first_usage, "cache_read_input_tokens"),
         write=write,
         write_long=write_long,
-        output=_latest_count(usage, first_usage, "output_tokens"),
-        reasoning=count_at(fields_at(usage, "output_tokens_details"), "thinking_tokens"),
+        output=_get_latest_count(usage, first_usage, "output_tokens"),
+        reasoning=get_count_at(get_fields_at(usage, "output_tokens_details"), "thinking_tokens"),
     )
 
 
@@ -349,34 +349,36 @@ class MessageAccumulator:
         """Add an event and yield its deltas."""
         match event.get("type"):
             case "message_start":
-                self._message = fields_at(event, "message")
+                self._message = get_fields_at(event, "message")
             case "content_block_start":
-                self._blocks[count_at(event, "index") or 0] = _drop_nulls(fields_at(event, "content_block"))
+                self._blocks[get_count_at(event, "index") or 0] = _drop_nulls(get_fields_at(event, "content_block"))
             case "content_block_delta":
-                yield from self._add_delta(count_at(event, "index") or 0, fields_at(event, "delta"))
+                yield from self._add_delta(get_count_at(event, "index") or 0, get_fields_at(event, "delta"))
             case "content_block_stop":
-                yield from self._finish_block(count_at(event, "index") or 0)
+                yield from self._finish_block(get_count_at(event, "index") or 0)
             case "message_delta":
-                self._message_delta = fields_at(event, "delta")
-                self._usage = fields_at(event, "usage")
+                self._message_delta = get_fields_at(event, "delta")
+                self._usage = get_fields_at(event, "usage")
             case "message_stop":
-                yield from self._finish()
+                yield from self._finish_message()
 
     def _add_delta(self, index: int, delta: Fields) -> Iterator[Delta]:
         self._blocks.setdefault(index, {"type": "text", "text": ""})
         match delta.get("type"):
             case "text_delta":
-                yield from _nonempty_delta(TextDelta(text=self._append(index, "text", text_at(delta, "text"))))
+                yield from _yield_if_not_empty(
+                    TextDelta(text=self._append_block_text(index, "text", get_text_at(delta, "text")))
+                )
             case "thinking_delta":
-                yield from _nonempty_delta(
-                    ReasoningDelta(text=self._append(index, "thinking", text_at(delta, "thinking")))
+                yield from _yield_if_not_empty(
+                    ReasoningDelta(text=self._append_block_text(index, "thinking", get_text_at(delta, "thinking")))
                 )
             case "signature_delta":
-                self._append(index, "signature", text_at(delta, "signature"))
+                self._append_block_text(index, "signature", get_text_at(delta, "signature"))
             case "input_json_delta":
-                self._append(index, "json", text_at(delta, "partial_json"))
+                self._append_block_text(index, "json", get_text_at(delta, "partial_json"))
 
-    def _append(self, index: int, name: str, text: str) -> str:
+    def _append_block_text(self, index: int, name: str, text: str) -> str:
         self._text_parts.setdefault(index, {}).setdefault(name, []).append(text)
         return text
 
@@ -384,7 +386,7 @@ class MessageAccumulator:
         """Return a block with all its collected text joined."""
         block = self._blocks.get(index, {})
         for name, parts in self._text_parts.pop(index, {}).items():
-            block[name] = "".join((text_at(block, name), *parts))
+            block[name] = "".join((get_text_at(block, name), *parts))
         return block
 
     def _finish_block(self, index: int) -> Iterator[Delta]:
@@ -392,14 +394,14 @@ class MessageAccumulator:
         if block.get("type") == "tool_use":
             written = join_text((block.pop("json", ""),))
             yield ToolCall(
-                id=text_at(block, "id"),
-                name=text_at(block, "name"),
+                id=get_text_at(block, "id"),
+                name=get_text_at(block, "name"),
                 arguments=written or to_canonical_json(block.get("input", {})),
             )
             block["input"] = parse_arguments(written) if written else block.get("input", {})
 
-    def _finish(self) -> Iterator[Delta]:
-        start = fields_at(self._message, "usage")
+    def _finish_message(self) -> Iterator[Delta]:
+        start = get_fields_at(self._message, "usage")
         yield read_usage(self._usage, start)
         yield _build_stop(
             {**self._message, **self._message_delta}, [self._join_block(index) for index in sorted(self._blocks)]
@@ -407,25 +409,25 @@ class MessageAccumulator:
         self.finished = True
 
 
-def _block_deltas(blocks: list[dict[str, Any]]) -> Iterator[Delta]:
+def _blocks_to_deltas(blocks: list[dict[str, Any]]) -> Iterator[Delta]:
     for block in blocks:
         match block.get("type"):
             case "text":
-                yield TextDelta(text=text_at(block, "text"))
+                yield TextDelta(text=get_text_at(block, "text"))
             case "thinking":
-                yield ReasoningDelta(text=text_at(block, "thinking"))
+                yield ReasoningDelta(text=get_text_at(block, "thinking"))
             case "tool_use":
                 arguments = to_canonical_json(block.get("input", {}))
-                yield ToolCall(id=text_at(block, "id"), name=text_at(block, "name"), arguments=arguments)
+                yield ToolCall(id=get_text_at(block, "id"), name=get_text_at(block, "name"), arguments=arguments)
 
 
 def _build_stop(message: Fields, blocks: list[dict[str, Any]]) -> StopDelta:
     calls = any(block.get("type") == "tool_use" for block in blocks)
     return StopDelta(
-        reason=_STOP_REASONS.get(text_at(message, "stop_reason"), StopReason.OTHER),
-        id=text_at(message, "id") or None,
+        reason=_STOP_REASONS.get(get_text_at(message, "stop_reason"), StopReason.OTHER),
+        id=get_text_at(message, "id") or None,
         diagnosis=read_diagnosis(message),
-        provider_reply=to_provider_reply(_sendable_blocks(blocks), FORMAT_NAME) if calls else None,
+        provider_reply=to_provider_reply(_keep_sendable_blocks(blocks), FORMAT_NAME) if calls else None,
     )
 
 
@@ -434,32 +436,32 @@ def read_diagnosis(message: Fields) -> CacheDiagnosis | None:
     found = message.get("diagnostics")
     if found is None:
         return None
-    reason = fields_at(fields_at(message, "diagnostics"), "cache_miss_reason")
-    kind = text_at(reason, "type")
+    reason = get_fields_at(get_fields_at(message, "diagnostics"), "cache_miss_reason")
+    kind = get_text_at(reason, "type")
     if not kind:
         return CacheDiagnosis(verdict="pending")
     if kind in ("unavailable", "previous_message_not_found"):
         return CacheDiagnosis(verdict=kind)
-    return CacheDiagnosis(verdict="miss", reason=kind, missed=count_at(reason, "cache_missed_input_tokens"))
+    return CacheDiagnosis(verdict="miss", reason=kind, missed=get_count_at(reason, "cache_missed_input_tokens"))
 
 
-def _sendable_blocks(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _keep_sendable_blocks(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
     # The API returns empty text blocks but does not accept them in a request.
-    return [block for block in blocks if block.get("type") != "text" or text_at(block, "text").strip()]
+    return [block for block in blocks if block.get("type") != "text" or get_text_at(block, "text").strip()]
 
 
 def _drop_nulls(block: Fields) -> dict[str, Any]:
     return {name: value for name, value in block.items() if value is not None}
 
 
-def _nonempty_delta(delta: TextDelta | ReasoningDelta) -> Iterator[Delta]:
+def _yield_if_not_empty(delta: TextDelta | ReasoningDelta) -> Iterator[Delta]:
     if delta.text:
         yield delta
 
 
-def _latest_count(usage: Fields, first_usage: Fields, name: str) -> int | None:
-    found = count_at(usage, name)
-    return found if found is not None else count_at(first_usage, name)
+def _get_latest_count(usage: Fields, first_usage: Fields, name: str) -> int | None:
+    found = get_count_at(usage, name)
+    return found if found is not None else get_count_at(first_usage, name)
 
 
 # The provider.
@@ -521,7 +523,7 @@ class AnthropicProvider:
                             await drain(batches, *failures)
                         yield delta
                     # Anything that arrives after the last event is not part of the answer.
-                    if fold.finished or is_unstreamed(events.response.headers):
+                    if fold.finished or is_response_without_stream(events.response.headers):
                         return
         except failures as error:
             raise to_lamella_error(error, target) from error
@@ -573,8 +575,8 @@ def to_lamella_error(error: Exception, target: RequestTarget) -> LamellaError:
 
 def _parse_sdk_error(status: int, body: object, *, retry_after: float | None) -> ErrorResponse:
     fields: Fields = as_fields(body)
-    error = fields_at(fields, "error")
-    words = text_at(error, "message") or (body if isinstance(body, str) else "")
+    error = get_fields_at(fields, "error")
+    words = get_text_at(error, "message") or (body if isinstance(body, str) else "")
     return ErrorResponse(
-        status=status, kind=text_at(error, "type"), message=words, retry_after=retry_after, is_api_error=bool(error)
+        status=status, kind=get_text_at(error, "type"), message=words, retry_after=retry_after, is_api_error=bool(error)
     )

@@ -35,7 +35,7 @@ from lamella.errors import (
 )
 from lamella.ports import HttpEndpoint
 from lamella.providers.entry import validate_key_and_address
-from lamella.providers.wire import Fields, as_fields, error_status_at, fields_at, text_at
+from lamella.providers.wire import Fields, as_fields, error_status_at, get_fields_at, get_text_at
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient, Request, Response
@@ -122,7 +122,9 @@ def error_from_response(response: ErrorResponse, target: RequestTarget) -> Lamel
     """Return the Lamella error for an error response."""
     status = _STATUS_OF_KIND.get(response.kind, 500) if response.status < 300 else response.status
     answered = "with an error" if response.status < 300 else str(status)
-    summary = f"{target.provider} answered {answered}" + (f": {_quote(response.message)}" if response.message else ".")
+    summary = f"{target.provider} answered {answered}" + (
+        f": {_shorten_to_one_sentence(response.message)}" if response.message else "."
+    )
     description = f"{response.kind} {response.message}".lower()
     if status in (401, 403) or any(sign in description for sign in _BAD_KEY_PHRASES):
         return AuthenticationError(
@@ -140,7 +142,7 @@ def error_from_response(response: ErrorResponse, target: RequestTarget) -> Lamel
         )
     if status in (404, 405) or status < 400:
         return _not_found_error(response, target, summary)
-    return _status_error(status, response, target, text=summary)
+    return _error_for_status(status, response, target, text=summary)
 
 
 def _not_found_error(response: ErrorResponse, target: RequestTarget, text: str) -> LamellaError:
@@ -159,7 +161,7 @@ def _not_found_error(response: ErrorResponse, target: RequestTarget, text: str) 
     return WrongEndpointError(text, hint=f"{target.address} does not speak this API. Check the address.")
 
 
-def _status_error(status: int, response: ErrorResponse, target: RequestTarget, *, text: str) -> LamellaError:
+def _error_for_status(status: int, response: ErrorResponse, target: RequestTarget, *, text: str) -> LamellaError:
     """Return the error for a remaining status. Most of these can be retried."""
     wait = response.retry_after
     when = f"Try again in {_format_number(wait)} seconds." if wait is not None else "Try again later."
@@ -189,7 +191,7 @@ def connection_error(target: RequestTarget, cause: BaseException) -> LamellaErro
     """Return the error for a connection that could not be established."""
     reason = str(cause.__cause__ or cause) or type(cause).__name__
     return ProviderUnreachableError(
-        f"{target.provider} cannot be reached at {target.address}: {_quote(reason)}",
+        f"{target.provider} cannot be reached at {target.address}: {_shorten_to_one_sentence(reason)}",
         hint="Check the address, the port and the network.",
     )
 
@@ -197,14 +199,18 @@ def connection_error(target: RequestTarget, cause: BaseException) -> LamellaErro
 def invalid_answer_error(target: RequestTarget, reason: str) -> LamellaError:
     """Return the error for an answer that ends early or is invalid."""
     return InvalidReplyError(
-        f"{target.provider} broke off its answer: {_quote(reason)}",
+        f"{target.provider} broke off its answer: {_shorten_to_one_sentence(reason)}",
         hint="Ask again. If it persists, something between here and the provider changes answers.",
     )
 
 
 def unexpected_page_error(target: RequestTarget, body: bytes) -> LamellaError:
     """Return the error for an unrelated page instead of an answer, such as one from a wrong server."""
-    content = f"something that is no answer: {_quote(body.decode(errors='replace'))}" if body.strip() else "nothing."
+    content = (
+        f"something that is no answer: {_shorten_to_one_sentence(body.decode(errors='replace'))}"
+        if body.strip()
+        else "nothing."
+    )
     return WrongEndpointError(
         f"{target.provider} answered with {content}",
         hint=f"{target.address} does not speak this API. Check the address.",
@@ -214,7 +220,7 @@ def unexpected_page_error(target: RequestTarget, body: bytes) -> LamellaError:
 def unexpected_body_error(target: RequestTarget, body: bytes) -> LamellaError:
     """Return the error for a body without streaming that is not a known kind of answer."""
     return InvalidReplyError(
-        f"{target.provider} sent no stream, and what it sent is no answer: {_quote(body.decode(errors='replace'))}",
+        f"{target.provider} sent no stream, and what it sent is no answer: {_shorten_to_one_sentence(body.decode(errors='replace'))}",
         hint=f"Check that what answers at {target.address} speaks this API, and that it can stream.",
     )
 
@@ -252,7 +258,7 @@ def _format_number(number: float) -> str:
     return f"{number:,.3f}".rstrip("0").rstrip(".")
 
 
-def _quote(message: str) -> str:
+def _shorten_to_one_sentence(message: str) -> str:
     """Return a text shortened to one line that ends a sentence. Of an HTML page only the visible text remains."""
     message = message[:_MAX_PAGE_LENGTH]
     if _HTML_START.match(message):
@@ -293,7 +299,7 @@ class EventStream(Protocol):
     def __aiter__(self) -> AsyncIterator[object]: ...
 
 
-def is_unstreamed(headers: Mapping[str, str]) -> bool:
+def is_response_without_stream(headers: Mapping[str, str]) -> bool:
     """Return whether the content type says that a response is not a stream.
 
     Only JSON and HTML count. A stream with another wrong content type is read as a stream.
@@ -312,14 +318,14 @@ async def read_delta_batches(
 
     ``to_deltas`` converts one event into deltas. ``to_reply`` converts a complete answer into a reply.
     """
-    if is_unstreamed(stream.response.headers):
-        yield read_unstreamed(await stream.response.aread(), target, to_reply)
+    if is_response_without_stream(stream.response.headers):
+        yield read_answer_without_stream(await stream.response.aread(), target, to_reply)
         return
     async for event in stream:
         yield to_deltas(as_fields(event))
 
 
-def read_unstreamed(
+def read_answer_without_stream(
     body: bytes, target: RequestTarget, to_reply: Callable[[object], ModelReply | None]
 ) -> Iterator[Delta]:
     """Yield the deltas of an answer that arrived without streaming, or raise the error that the body describes."""
@@ -354,12 +360,12 @@ def _parse_json_body(body: bytes, target: RequestTarget) -> Fields:
 
 
 def _error_from_fields(fields: Fields) -> ErrorResponse:
-    error = fields_at(fields, "error")
-    words = text_at(error, "message") or text_at(fields, "error") or json.dumps(fields["error"])
+    error = get_fields_at(fields, "error")
+    words = get_text_at(error, "message") or get_text_at(fields, "error") or json.dumps(fields["error"])
     status = error_status_at(error, "code")
-    code = "" if status else text_at(error, "code")
+    code = "" if status else get_text_at(error, "code")
     return ErrorResponse(
-        status=status or 200, kind=code or text_at(error, "type") or text_at(error, "status"), message=words
+        status=status or 200, kind=code or get_text_at(error, "type") or get_text_at(error, "status"), message=words
     )
 
 
@@ -440,7 +446,7 @@ async def limit_response(response: "Response", bounds: ResponseLimits = Response
         parts = unpacked(chunk_size)
         if response.status_code >= 300:
             return _limit_error_body(response, parts, bounds)
-        return _limit_body(parts, bounds, in_events=not is_unstreamed(response.headers))
+        return _limit_body(parts, bounds, in_events=not is_response_without_stream(response.headers))
 
     # All other methods that read the body call this one. A custom transport would ignore the system's proxy settings.
     setattr(response, "aiter_bytes", read)  # noqa: B010 - replaces the method of this one response
@@ -625,12 +631,12 @@ def to_lamella_error(error: Exception, target: RequestTarget, *, started: bool) 
 def _parse_sdk_error(error: Exception, *, status: int, retry_after: float | None) -> ErrorResponse:
     body = getattr(error, "body", None)
     fields = as_fields(body)
-    code, kind = text_at(fields, "code"), text_at(fields, "type")
+    code, kind = get_text_at(fields, "code"), get_text_at(fields, "type")
     # Proxies answer with HTTP 200 and put the real status into the error's code.
     provider_code = error_status_at(fields, "code")
     if status < 300 and provider_code is not None:
         status, code = provider_code, ""
-    words = text_at(fields, "message") or text_at(fields, "detail") or (body if isinstance(body, str) else "")
+    words = get_text_at(fields, "message") or get_text_at(fields, "detail") or (body if isinstance(body, str) else "")
     return ErrorResponse(
         status=status, kind=code or kind, message=words, retry_after=retry_after, is_api_error="message" in fields
     )

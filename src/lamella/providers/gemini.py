@@ -55,7 +55,7 @@ from lamella.providers.connection import (
     connection_error,
     error_from_response,
     invalid_answer_error,
-    is_unstreamed,
+    is_response_without_stream,
     limit_response,
     parse_retry_after,
     raise_body_error,
@@ -69,16 +69,16 @@ from lamella.providers.wire import (
     Fields,
     as_fields,
     build_extra_body,
-    count_at,
     enumerate_non_system_messages,
-    fields_at,
+    get_count_at,
+    get_fields_at,
+    get_items_at,
+    get_native_reply,
     get_reasoning_effort,
-    items_at,
-    native_reply,
+    get_system_text,
+    get_text_at,
     normalise_usage,
     parse_arguments,
-    system_text,
-    text_at,
     to_canonical_json,
     to_provider_reply,
     tool_schema,
@@ -126,7 +126,7 @@ def build_request(request: ModelRequest, *, cached_content: str | None = None) -
 def build_cached_content(request: ModelRequest) -> Body:
     """Return the part of a request that a stored cache can contain: instructions, library and tools."""
     stored: Body = {}
-    text = system_text(request.messages)
+    text = get_system_text(request.messages)
     if text.strip():
         stored["system_instruction"] = text
     if request.tools:
@@ -194,7 +194,7 @@ def _to_api_role(role: Role) -> str:
 
 
 def _build_parts(message: Message) -> list[Body]:
-    native: list[Body] | None = native_reply(message, FORMAT_NAME)
+    native: list[Body] | None = get_native_reply(message, FORMAT_NAME)
     if native is not None:
         return [_decode_signature(part) for part in native]
     texts = [{"text": message.text}] if message.text.strip() else []
@@ -281,14 +281,14 @@ def read_usage(response: Fields) -> Usage:
 
     The reported prompt includes cached tokens. The reported answer does not include reasoning.
     """
-    usage = fields_at(response, "usage_metadata")
-    prompt = count_at(usage, "prompt_token_count")
-    reply_tokens, thought = count_at(usage, "candidates_token_count"), count_at(usage, "thoughts_token_count")
+    usage = get_fields_at(response, "usage_metadata")
+    prompt = get_count_at(usage, "prompt_token_count")
+    reply_tokens, thought = get_count_at(usage, "candidates_token_count"), get_count_at(usage, "thoughts_token_count")
     reported = prompt is not None
     return normalise_usage(
-        total=prompt + (count_at(usage, "tool_use_prompt_token_count") or 0) if prompt is not None else None,
+        total=prompt + (get_count_at(usage, "tool_use_prompt_token_count") or 0) if prompt is not None else None,
         # This API leaves out counts of zero. It never bills a cache write: stored caches are paid by the hour.
-        read=count_at(usage, "cached_content_token_count") or (0 if reported else None),
+        read=get_count_at(usage, "cached_content_token_count") or (0 if reported else None),
         write=0 if reported else None,
         output=None if reply_tokens is None and thought is None else (reply_tokens or 0) + (thought or 0),
         reasoning=thought,
@@ -316,15 +316,15 @@ class ContentAccumulator:
     def feed(self, chunk: Fields) -> Iterator[Delta]:
         """Add a chunk and yield its deltas."""
         self.has_started = True
-        self._id = text_at(chunk, "response_id") or self._id
-        if fields_at(chunk, "usage_metadata"):
+        self._id = get_text_at(chunk, "response_id") or self._id
+        if get_fields_at(chunk, "usage_metadata"):
             self._usage_chunk = chunk
-        if text_at(fields_at(chunk, "prompt_feedback"), "block_reason"):
+        if get_text_at(get_fields_at(chunk, "prompt_feedback"), "block_reason"):
             self._finish_reason = "PROHIBITED_CONTENT"
-        for candidate in items_at(chunk, "candidates")[:1]:
-            for part in items_at(fields_at(candidate, "content"), "parts"):
+        for candidate in get_items_at(chunk, "candidates")[:1]:
+            for part in get_items_at(get_fields_at(candidate, "content"), "parts"):
                 yield from self._add_part({name: value for name, value in part.items() if value is not None})
-            self._finish_reason = text_at(candidate, "finish_reason") or self._finish_reason
+            self._finish_reason = get_text_at(candidate, "finish_reason") or self._finish_reason
 
     def finish(self) -> Iterator[Delta]:
         """Yield usage and the stop after the last chunk. Yields nothing if the answer broke off."""
@@ -336,20 +336,22 @@ class ContentAccumulator:
         yield StopDelta(
             reason=StopReason.TOOL_CALLS if self._call_count and reason is StopReason.END else reason,
             id=self._id,
-            provider_reply=to_provider_reply(_sendable_parts(self._parts), FORMAT_NAME) if self._call_count else None,
+            provider_reply=to_provider_reply(_keep_sendable_parts(self._parts), FORMAT_NAME)
+            if self._call_count
+            else None,
         )
 
     def _add_part(self, part: dict[str, Any]) -> Iterator[Delta]:
         self._parts.append(part)
-        text = text_at(part, "text")
+        text = get_text_at(part, "text")
         if text:
             yield ReasoningDelta(text=text) if part.get("thought") else TextDelta(text=text)
-        call = fields_at(part, "function_call")
+        call = get_fields_at(part, "function_call")
         if call:
             self._call_count += 1
             yield ToolCall(
-                id=text_at(call, "id") or self._generate_call_id(),
-                name=text_at(call, "name"),
+                id=get_text_at(call, "id") or self._generate_call_id(),
+                name=get_text_at(call, "name"),
                 arguments=to_canonical_json(call.get("args") or {}),
             )
 
@@ -362,7 +364,7 @@ class ContentAccumulator:
         )
 
 
-def _sendable_parts(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _keep_sendable_parts(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     # Streams end with an empty text part. The API returns it but does not accept it in a request.
     return [part for part in parts if part != {"text": ""}]
 
@@ -458,7 +460,7 @@ async def _record_response(response: "Response") -> None:
     if answers is None:
         return
     answers.append(response)
-    if response.status_code == 200 and is_unstreamed(response.headers):
+    if response.status_code == 200 and is_response_without_stream(response.headers):
         # The SDK would parse such a response line by line and fail in the middle of it.
         raise UnstreamedResponse(await response.aread())
 
@@ -484,15 +486,15 @@ def to_lamella_error(error: Exception, target: RequestTarget, *, started: bool) 
 
 def _parse_sdk_error(code: int | None, details: object, *, headers: object) -> ErrorResponse:
     fields = as_fields(details)
-    error = fields_at(fields, "error") or fields
-    items = items_at(error, "details")
-    delay = next((text_at(detail, "retryDelay") for detail in items if text_at(detail, "retryDelay")), "")
+    error = get_fields_at(fields, "error") or fields
+    items = get_items_at(error, "details")
+    delay = next((get_text_at(detail, "retryDelay") for detail in items if get_text_at(detail, "retryDelay")), "")
     retry_headers = {"retry-after": delay.removesuffix("s")} if delay else {}
     own = headers if isinstance(headers, Mapping) else {}
     return ErrorResponse(
         status=code or 500,
-        kind=text_at(error, "status"),
-        message=text_at(error, "message"),
+        kind=get_text_at(error, "status"),
+        message=get_text_at(error, "message"),
         retry_after=parse_retry_after(retry_headers or own),
         is_api_error="error" in fields,
     )
@@ -577,7 +579,7 @@ def estimate_storage_costs(tokens: int, profile: ModelProfile, plan: CacheStorag
     )
 
 
-def check_storable(model: str, profile: ModelProfile) -> None:
+def check_stored_caches_supported(model: str, profile: ModelProfile) -> None:
     """Raise an error if the model does not support stored caches."""
     if not profile.cached_content:
         raise NotAvailableError(
@@ -592,17 +594,17 @@ def remote_cache_key(request: ModelRequest) -> CacheStorageKey:
         raise InvalidOperationError(
             "A cache belongs to a conversation, and the request names none.", hint="Give it a name."
         )
-    text = system_text(request.messages)
+    text = get_system_text(request.messages)
     fixed = request.effective_cache_boundaries.stable_prefix_end or len(text)
     tools = to_canonical_json([[tool.name, tool.description, tool.parameters] for tool in request.tools])
     return CacheStorageKey(
         conversation=request.conversation,
-        instructions=_hash(strip_provider(request.model), tools, text[:fixed]),
-        library=_hash(text[fixed:]),
+        instructions=_hash_texts(strip_provider(request.model), tools, text[:fixed]),
+        library=_hash_texts(text[fixed:]),
     )
 
 
-def _hash(*texts: str) -> str:
+def _hash_texts(*texts: str) -> str:
     return sha256("\0".join(texts).encode()).hexdigest()
 
 
@@ -638,21 +640,21 @@ class RemoteCacheManager:
 
         None if a stored cache does not pay off or the text is too short for one.
         """
-        check_storable(strip_provider(request.model), profile)
+        check_stored_caches_supported(strip_provider(request.model), profile)
         key = remote_cache_key(request)
         async with self._lock:
             known = await self._load_caches(key.conversation)
-            found = next((one for one in known if _is_current(one, key) and one.ends > self._now()), None)
+            found = next((one for one in known if _has_contents_of_key(one, key) and one.ends > self._now()), None)
             if found is not None:
-                return await self._renew(client, found, key=key, target=target)
-            left = await self._delete(client, known, target)
+                return await self._renew_stored_cache(client, found, key=key, target=target)
+            left = await self._delete_stored_caches(client, known, target)
             if left != known:
                 await self._save_caches(key.conversation, left)
             tokens = self._count_tokens(request)
             if tokens < profile.cache.minimum or not estimate_storage_costs(tokens, profile, self._plan).is_worthwhile:
                 return None
             # Shielded: a cancellation during the creation must not leave a billed cache whose name is unknown.
-            making = asyncio.ensure_future(self._create(client, request, left, key=key, target=target))
+            making = asyncio.ensure_future(self._create_stored_cache(client, request, left, key=key, target=target))
             self._creation_tasks.add(making)
             making.add_done_callback(self._creation_tasks.discard)
             return await asyncio.shield(making)
@@ -667,7 +669,7 @@ class RemoteCacheManager:
         key = remote_cache_key(request)
         async with self._lock:
             known = await self._load_caches(key.conversation)
-            await self._save_caches(key.conversation, tuple(one for one in known if not _is_current(one, key)))
+            await self._save_caches(key.conversation, tuple(one for one in known if not _has_contents_of_key(one, key)))
 
     async def delete_own_caches(self, client: "Client", target: RequestTarget) -> None:
         """Delete every cache that this process used last, even during a cancellation.
@@ -682,7 +684,9 @@ class RemoteCacheManager:
         async with self._lock:
             for conversation in list(self._own_caches):
                 known = await self._load_caches(conversation, take_over=False)
-                await self._save_caches(conversation, await self._delete(client, known, target), is_holder=bool(known))
+                await self._save_caches(
+                    conversation, await self._delete_stored_caches(client, known, target), is_holder=bool(known)
+                )
             doomed = [one for caches in self._own_caches.values() for one in caches]
             if doomed:
                 left = ", ".join(f"{one.name} until {one.ends:%Y-%m-%d %H:%M} UTC" for one in doomed)
@@ -691,7 +695,7 @@ class RemoteCacheManager:
                     hint="They end by themselves at that time, and are paid until then. Close again to try once more.",
                 )
 
-    async def _create(
+    async def _create_stored_cache(
         self,
         client: "Client",
         request: ModelRequest,
@@ -709,7 +713,9 @@ class RemoteCacheManager:
         await self._save_caches(key.conversation, (cache, *undeleted))
         return cache.name
 
-    async def _renew(self, client: "Client", found: RemoteCache, *, key: CacheStorageKey, target: RequestTarget) -> str:
+    async def _renew_stored_cache(
+        self, client: "Client", found: RemoteCache, *, key: CacheStorageKey, target: RequestTarget
+    ) -> str:
         """Return the name of a stored cache, after extending its lifetime if it expires soon."""
         if found.ends - self._now() < timedelta(seconds=self._plan.renewal_margin):
             ends = self._now() + timedelta(seconds=self._plan.lifetime)
@@ -720,7 +726,7 @@ class RemoteCacheManager:
             await self._save_caches(key.conversation, renewed)
         return found.name
 
-    async def _delete(
+    async def _delete_stored_caches(
         self, client: "Client", caches: Sequence[RemoteCache], target: RequestTarget
     ) -> tuple[RemoteCache, ...]:
         """Delete caches and return those that could not be deleted. They are tried again, at the latest on closing."""
@@ -741,7 +747,7 @@ class RemoteCacheManager:
         shared_table = self._shared_table
         if shared_table is None:
             return self._own_caches.get(conversation_key, ())
-        name = _table_key(conversation_key)
+        name = _make_table_name(conversation_key)
         found = await asyncio.to_thread(lambda: shared_table.get_many(name, at=self._now()))
         kept = _parse_table_line(found.get(name, ""))
         if kept.holder == self._holder or (take_over and not kept.caches):
@@ -761,7 +767,7 @@ class RemoteCacheManager:
         self._own_caches.pop(conversation_key, None)
         if caches:
             self._own_caches[conversation_key] = caches
-        shared_table, name, at = self._shared_table, _table_key(conversation_key), self._now()
+        shared_table, name, at = self._shared_table, _make_table_name(conversation_key), self._now()
         if shared_table is None or not is_holder:
             return
         if not caches:
@@ -772,7 +778,7 @@ class RemoteCacheManager:
         await asyncio.to_thread(lambda: shared_table.set(name, line, at=at, expires_at=ends))
 
 
-def _is_current(cache: RemoteCache, key: CacheStorageKey) -> bool:
+def _has_contents_of_key(cache: RemoteCache, key: CacheStorageKey) -> bool:
     return (cache.instructions, cache.library) == (key.instructions, key.library)
 
 
@@ -787,7 +793,7 @@ def _parse_table_line(line: str) -> ConversationRemoteCaches:
         return ConversationRemoteCaches(holder="", caches=())
 
 
-def _table_key(conversation_key: str) -> str:
+def _make_table_name(conversation_key: str) -> str:
     return f"gemini-caches:{conversation_key}"
 
 
@@ -801,7 +807,7 @@ def make_cache_manager(storage_request: CacheStorageRequest | None, profile: Mod
 
     def count(request: ModelRequest) -> int:
         tools = to_canonical_json([[tool.name, tool.description, tool.parameters] for tool in request.tools])
-        return storage_request.count_tokens(system_text(request.messages)) + (
+        return storage_request.count_tokens(get_system_text(request.messages)) + (
             storage_request.count_tokens(tools) if request.tools else 0
         )
 

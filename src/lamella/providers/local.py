@@ -36,7 +36,7 @@ from lamella.profiles import ModelProfile
 from lamella.providers.connection import ErrorResponse, RequestTarget, error_from_response, invalid_answer_error
 from lamella.providers.facts.others import LOCAL_PROFILE
 from lamella.providers.openai_chat import CompletionStreamReader, build_request
-from lamella.providers.wire import Body, Fields, count_at, fields_at, items_at, text_at
+from lamella.providers.wire import Body, Fields, get_count_at, get_fields_at, get_items_at, get_text_at
 from lamella.tokenizers.gguf import load_special_token_escaper
 from lamella.tokenizers.weights import (
     LOCAL_MODEL_NAME,
@@ -81,7 +81,7 @@ class LlamaCacheState:
     saved_prompts: tuple[Tokens, ...] = ()
     saves_prompts: bool = False
 
-    def forecast(self, prompt: Tokens) -> CacheForecast:
+    def forecast_cached_tokens(self, prompt: Tokens) -> CacheForecast:
         """Return how many tokens of a prompt the cache will serve."""
         seated = self.with_prepared_slot(prompt)
         shared = common_prefix_length(seated.slot, prompt)
@@ -96,20 +96,20 @@ class LlamaCacheState:
         stays = shared > SLOT_SIMILARITY * len(prompt) and shared >= _MIN_SLOT_OVERLAP * self.cached_tokens
         if not self.saves_prompts or stays:
             return self
-        return self._save_slot()._restore_slot(prompt)
+        return self._with_slot_saved()._with_best_saved_prompt_restored(prompt)
 
     def after_answer(self, tokens: Tokens, *, cached_tokens: int, is_exact: bool = True) -> "LlamaCacheState":
         """Return the cache after a prompt and its answer (``tokens``); the engine kept ``cached_tokens`` of them."""
         return replace(self, slot=tokens[:cached_tokens], cached_tokens=cached_tokens, is_exact=is_exact)
 
-    def _save_slot(self) -> "LlamaCacheState":
+    def _with_slot_saved(self) -> "LlamaCacheState":
         """Return the cache after the engine has saved its slot. Saved prompts that are prefixes of it are dropped."""
         if not self.slot or any(common_prefix_length(self.slot, kept) == len(self.slot) for kept in self.saved_prompts):
             return self
         others = tuple(kept for kept in self.saved_prompts if common_prefix_length(self.slot, kept) < len(kept))
         return replace(self, saved_prompts=(*others, self.slot))
 
-    def _restore_slot(self, prompt: Tokens) -> "LlamaCacheState":
+    def _with_best_saved_prompt_restored(self, prompt: Tokens) -> "LlamaCacheState":
         """Return the cache after the engine has restored the saved prompt that fits best, if one fits better."""
         best, shared = self.slot, common_prefix_length(self.slot, prompt)
         kept_share = shared / len(self.slot) if self.slot else -1.0
@@ -199,12 +199,14 @@ class LlamaServer:
 
     def tokenize_request(self, body: Fields) -> tuple[int, ...]:
         """Return the tokens of a chat request's prompt, made with the model's own template and vocabulary."""
-        return self.tokenize(str(self._call(_TEMPLATE_PATH, body)["prompt"]), adds_start_token=True)
+        return self.tokenize(str(self._send_to_engine(_TEMPLATE_PATH, body)["prompt"]), adds_start_token=True)
 
     def tokenize(self, text: str, *, adds_start_token: bool = False) -> tuple[int, ...]:
         """Return the tokens of a text; ``adds_start_token`` adds the start token that the vocabulary requires."""
         return tuple(
-            self._call("/tokenize", {"content": text, "add_special": adds_start_token, "parse_special": True})["tokens"]
+            self._send_to_engine(
+                "/tokenize", {"content": text, "add_special": adds_start_token, "parse_special": True}
+            )["tokens"]
         )
 
     def wait_and_count_cached_tokens(self) -> int:
@@ -220,11 +222,11 @@ class LlamaServer:
         self._server = None
 
     def _get_slot(self) -> Fields:
-        slots = self._call("/slots", None)
+        slots = self._send_to_engine("/slots", None)
         first: Fields = slots[0]
         return first
 
-    def _call(self, path: str, body: Fields | None) -> Any:  # noqa: ANN401 - any JSON
+    def _send_to_engine(self, path: str, body: Fields | None) -> Any:  # noqa: ANN401 - any JSON
         connection = HTTPConnection(self.address, timeout=_TIMEOUT_SECONDS)
         headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
         try:
@@ -312,7 +314,7 @@ class CacheTrackingLlamaServer:
 
     def forecast(self, body: Fields) -> CacheForecast:
         """Return how many tokens of a request the cache will serve."""
-        return self._cache.forecast(self._engine.tokenize_request(body))
+        return self._cache.forecast_cached_tokens(self._engine.tokenize_request(body))
 
     def answer(self, body: Fields, on_chunk: Callable[[Fields], bool]) -> None:
         """Answer a request. ``on_chunk`` gets every chunk and stops the answer by returning true."""
@@ -394,14 +396,14 @@ class AnswerTokens:
     def feed(self, chunk: Fields) -> None:
         """Add one chunk."""
         self.has_started = True
-        self._output_tokens = count_at(fields_at(chunk, "usage"), "completion_tokens") or self._output_tokens
-        for choice in items_at(chunk, "choices")[:1]:
-            delta = fields_at(choice, "delta")
-            self.text += text_at(delta, "content")
+        self._output_tokens = get_count_at(get_fields_at(chunk, "usage"), "completion_tokens") or self._output_tokens
+        for choice in get_items_at(chunk, "choices")[:1]:
+            delta = get_fields_at(choice, "delta")
+            self.text += get_text_at(delta, "content")
             self._is_plain_text &= not delta.get("reasoning_content") and not delta.get("tool_calls")
-            self._finish_reason = text_at(choice, "finish_reason") or self._finish_reason
-            for entry in items_at(fields_at(choice, "logprobs"), "content"):
-                self.tokens.append((count_at(entry, "id") or 0, text_at(entry, "token")))
+            self._finish_reason = get_text_at(choice, "finish_reason") or self._finish_reason
+            for entry in get_items_at(get_fields_at(choice, "logprobs"), "content"):
+                self.tokens.append((get_count_at(entry, "id") or 0, get_text_at(entry, "token")))
 
 
 # A section counts as repetition after this many occurrences in a row. A long section needs fewer. Shorter sections are
@@ -422,17 +424,17 @@ class RepetitionDetector:
 
     def feed(self, chunk: Fields) -> Fields | None:
         """Add a chunk. Return a final chunk with the usage once the answer repeats itself, and None before that."""
-        self._progress = fields_at(chunk, "prompt_progress") or self._progress
-        for choice in items_at(chunk, "choices")[:1]:
-            text = text_at(fields_at(choice, "delta"), "content")
-            self._output_tokens += len(items_at(fields_at(choice, "logprobs"), "content")) or bool(text)
+        self._progress = get_fields_at(chunk, "prompt_progress") or self._progress
+        for choice in get_items_at(chunk, "choices")[:1]:
+            text = get_text_at(get_fields_at(choice, "delta"), "content")
+            self._output_tokens += len(get_items_at(get_fields_at(choice, "logprobs"), "content")) or bool(text)
             self._tail = (self._tail + text)[-_MIN_REPEATS * _MAX_REPEAT_LENGTH :]
             if text and is_repeating(self._tail):
                 return {"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": self._usage()}
         return None
 
     def _usage(self) -> Fields:
-        total, cached = count_at(self._progress, "total"), count_at(self._progress, "cache")
+        total, cached = get_count_at(self._progress, "total"), get_count_at(self._progress, "cache")
         return {
             "prompt_tokens": total,
             "completion_tokens": self._output_tokens,
@@ -574,7 +576,7 @@ class LocalProvider:
             marked = _mark_length_stop(delta, output, request.max_output_tokens)
             yield marked if ended is None else _mark_repetition_stop(marked)
 
-    async def warm(self, messages: Sequence[Message], *, tools: tuple[ToolDefinition, ...] = ()) -> None:
+    async def warm_up_cache(self, messages: Sequence[Message], *, tools: tuple[ToolDefinition, ...] = ()) -> None:
         """Process messages before there is a question, so that they are cached. A request ends the warm-up."""
         body = await self._build_in_worker(
             ModelRequest(model=self.model, messages=tuple(messages), tools=tools, max_output_tokens=0)
@@ -591,7 +593,7 @@ class LocalProvider:
         """Return how many tokens of a request the cache would serve if it were sent now."""
         body = await self._build_in_worker(request)
         return await asyncio.wrap_future(
-            self._get_worker().submit(self._translate_errors, lambda: self._get_engine().forecast(body))
+            self._get_worker().submit(self._run_and_convert_errors, lambda: self._get_engine().forecast(body))
         )
 
     async def predict_cache_usage(self, request: ModelRequest) -> CacheUsage | None:
@@ -634,7 +636,7 @@ class LocalProvider:
             return halt.is_set()
 
         work = asyncio.wrap_future(
-            self._get_worker().submit(self._translate_errors, lambda: self._answer(body, listen, halt))
+            self._get_worker().submit(self._run_and_convert_errors, lambda: self._answer(body, listen, halt))
         )
         work.add_done_callback(lambda _: queue.put_nowait(None))
         self._running.add(halt)
@@ -655,7 +657,7 @@ class LocalProvider:
         if not stop.is_set():
             self._get_engine().answer(body, on_chunk)
 
-    def _translate_errors(self, work: Callable[[], T]) -> T:
+    def _run_and_convert_errors(self, work: Callable[[], T]) -> T:
         try:
             return work()
         except LlamaServerError as refusal:
@@ -698,10 +700,10 @@ class LocalProvider:
         return body | further | _COMMON_FIELDS | ({} if request.tools else _FIELDS_WITHOUT_TOOLS)
 
     def _report_progress(self, chunk: Fields) -> None:
-        progress = fields_at(chunk, "prompt_progress")
+        progress = get_fields_at(chunk, "prompt_progress")
         if self._on_progress is not None and progress:
-            total, cached, done = (count_at(progress, name) or 0 for name in ("total", "cache", "processed"))
-            seconds = (count_at(progress, "time_ms") or 0) / 1_000
+            total, cached, done = (get_count_at(progress, name) or 0 for name in ("total", "cache", "processed"))
+            seconds = (get_count_at(progress, "time_ms") or 0) / 1_000
             self._on_progress(
                 PromptProgress(total_tokens=total, cached_tokens=cached, processed_tokens=done, seconds=seconds)
             )

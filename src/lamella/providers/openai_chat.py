@@ -32,7 +32,7 @@ from lamella.providers.connection import (
     OPENAI_API_URL,
     RequestTarget,
     invalid_answer_error,
-    is_unstreamed,
+    is_response_without_stream,
     open_openai_client,
     openai_endpoint,
     read_delta_batches,
@@ -48,17 +48,17 @@ from lamella.providers.wire import (
     as_fields,
     build_extra_body,
     build_openai_cache_fields,
-    count_at,
     encode_image,
     enumerate_non_system_messages,
-    fields_at,
-    items_at,
-    native_reply,
+    get_count_at,
+    get_fields_at,
+    get_items_at,
+    get_native_reply,
+    get_system_text,
+    get_text_at,
     normalise_usage,
     split_at,
     supports_openai_breakpoints,
-    system_text,
-    text_at,
     to_provider_reply,
     tool_schema,
     unreadable_field_error,
@@ -105,7 +105,7 @@ def _build_messages(request: ModelRequest, *, in_parts: bool, is_openai: bool) -
     parts: list[Part] = []
     ends: dict[int, int] = {}
     fixed = request.effective_cache_boundaries.stable_prefix_end
-    instructions = list(split_at(system_text(request.messages), (fixed,) if fixed else ()))
+    instructions = list(split_at(get_system_text(request.messages), (fixed,) if fixed else ()))
     if instructions:
         texts = [{"type": "text", "text": text} for _, text in instructions]
         joined = "".join(text for _, text in instructions)
@@ -144,7 +144,7 @@ def _build_round_message(message: Message, *, is_openai: bool) -> Body | None:
     if message.role is Role.TOOL:
         text = f"Error: {message.text}" if message.failed else message.text
         return {"role": "tool", "tool_call_id": message.call_id, "content": text}
-    native: Body | None = native_reply(message, FORMAT_NAME)
+    native: Body | None = get_native_reply(message, FORMAT_NAME)
     if native is not None:
         return {name: value for name, value in native.items() if not (is_openai and name in REASONING_FIELDS)}
     if not message.calls:
@@ -171,7 +171,7 @@ class ReasoningSplitter:
 
     def __init__(self) -> None:
         self._buffer = ""
-        self._state = self._read_start
+        self._state = self._read_start_of_answer
 
     def feed(self, text: str) -> Iterator[TextDelta | ReasoningDelta]:
         """Add text and yield the parts that are now known to be reasoning or answer."""
@@ -187,10 +187,10 @@ class ReasoningSplitter:
         buffered, self._buffer = self._buffer, ""
         if buffered and self._state == self._read_reasoning:
             yield ReasoningDelta(text=buffered)
-        elif buffered and self._state != self._skip_space:
+        elif buffered and self._state != self._skip_space_after_reasoning:
             yield TextDelta(text=buffered)
 
-    def _read_start(self) -> Iterator[TextDelta | ReasoningDelta]:
+    def _read_start_of_answer(self) -> Iterator[TextDelta | ReasoningDelta]:
         start = self._buffer.lstrip()
         if len(self._buffer) - len(start) > _MAX_LEADING_SPACE:
             self._state = self._read_answer
@@ -203,7 +203,7 @@ class ReasoningSplitter:
     def _read_reasoning(self) -> Iterator[TextDelta | ReasoningDelta]:
         thought, closed, rest = self._buffer.partition(_CLOSE_TAG)
         if closed:
-            self._buffer, self._state = rest, self._skip_space
+            self._buffer, self._state = rest, self._skip_space_after_reasoning
         else:
             # The chunk may end within the closing tag. That part is held back until the next chunk decides.
             kept = next(size for size in range(len(_CLOSE_TAG) - 1, -1, -1) if self._buffer.endswith(_CLOSE_TAG[:size]))
@@ -211,7 +211,7 @@ class ReasoningSplitter:
         if thought:
             yield ReasoningDelta(text=thought)
 
-    def _skip_space(self) -> Iterator[TextDelta | ReasoningDelta]:
+    def _skip_space_after_reasoning(self) -> Iterator[TextDelta | ReasoningDelta]:
         self._buffer = self._buffer.lstrip()
         if self._buffer:
             self._state = self._read_answer
@@ -246,20 +246,20 @@ def is_event(fields: Fields) -> bool:
 
 
 def _has_choice_field(fields: Fields, part: str) -> bool:
-    return any(part in choice for choice in items_at(fields, "choices"))
+    return any(part in choice for choice in get_items_at(fields, "choices"))
 
 
 def read_reply(answer: object) -> ModelReply | None:
     """Return the reply in a finished completion (an SDK object or plain data), or None if it is not one."""
     completion = as_fields(answer)
-    choices = items_at(completion, "choices")
+    choices = get_items_at(completion, "choices")
     if not choices:
         return None
     fold = CompletionStreamReader()
-    message = fields_at(choices[0], "message")
+    message = get_fields_at(choices[0], "message")
     if not message:
         raise unreadable_field_error("message", choices[0].get("message"))
-    calls = [{"index": index, **call} for index, call in enumerate(items_at(message, "tool_calls"))]
+    calls = [{"index": index, **call} for index, call in enumerate(get_items_at(message, "tool_calls"))]
     choice = {"delta": {**message, "tool_calls": calls}, "finish_reason": choices[0].get("finish_reason")}
     return reply_from_deltas([*fold.feed({**completion, "choices": [choice]}), *fold.finish()])
 
@@ -273,15 +273,19 @@ def read_events(chunks: Iterable[Fields]) -> ModelReply | None:
 
 def read_usage(completion: Fields) -> Usage:
     """Return the token usage. If a server reports no cached tokens, their number is unknown."""
-    usage = fields_at(completion, "usage")
-    details = fields_at(usage, "prompt_tokens_details")
-    read = _first_known(count_at(details, "cached_tokens"), count_at(usage, "prompt_cache_hit_tokens"))
+    usage = get_fields_at(completion, "usage")
+    details = get_fields_at(usage, "prompt_tokens_details")
+    read = _get_first_known_count(
+        get_count_at(details, "cached_tokens"), get_count_at(usage, "prompt_cache_hit_tokens")
+    )
     return normalise_usage(
-        total=count_at(usage, "prompt_tokens"),
-        read=None if text_at(completion, "system_fingerprint") == _OLLAMA_FINGERPRINT else read,
-        write=_first_known(count_at(details, "cache_write_tokens"), count_at(details, "created_cache_tokens")),
-        output=count_at(usage, "completion_tokens"),
-        reasoning=count_at(fields_at(usage, "completion_tokens_details"), "reasoning_tokens"),
+        total=get_count_at(usage, "prompt_tokens"),
+        read=None if get_text_at(completion, "system_fingerprint") == _OLLAMA_FINGERPRINT else read,
+        write=_get_first_known_count(
+            get_count_at(details, "cache_write_tokens"), get_count_at(details, "created_cache_tokens")
+        ),
+        output=get_count_at(usage, "completion_tokens"),
+        reasoning=get_count_at(get_fields_at(usage, "completion_tokens_details"), "reasoning_tokens"),
     )
 
 
@@ -307,16 +311,16 @@ class CompletionStreamReader:
 
     def feed(self, chunk: Fields) -> Iterator[Delta]:
         """Add a chunk and yield its deltas."""
-        self._id = text_at(chunk, "id") or self._id
+        self._id = get_text_at(chunk, "id") or self._id
         # Usage arrives in a separate chunk after the last choice. Some servers send it with every chunk.
-        if fields_at(chunk, "usage"):
+        if get_fields_at(chunk, "usage"):
             self._usage_chunk = chunk
-        for choice in items_at(chunk, "choices")[:1]:
-            delta = fields_at(choice, "delta")
+        for choice in get_items_at(chunk, "choices")[:1]:
+            delta = get_fields_at(choice, "delta")
             yield from self._add_reasoning(delta)
-            yield from self._record_text(self._splitter.feed(_read_content(delta) or text_at(delta, "refusal")))
+            yield from self._record_text(self._splitter.feed(_read_content(delta) or get_text_at(delta, "refusal")))
             self._add_call(delta)
-            self._finish_reason = text_at(choice, "finish_reason") or self._finish_reason
+            self._finish_reason = get_text_at(choice, "finish_reason") or self._finish_reason
 
     def finish(self) -> Iterator[Delta]:
         """Yield tool calls, usage and the stop after the last chunk. Yields nothing if the answer broke off."""
@@ -337,10 +341,10 @@ class CompletionStreamReader:
         )
 
     def _add_reasoning(self, delta: Fields) -> Iterator[Delta]:
-        name = next((name for name in REASONING_FIELDS if text_at(delta, name)), None)
+        name = next((name for name in REASONING_FIELDS if get_text_at(delta, name)), None)
         if name is not None:
-            self._reasoning_parts.setdefault(name, []).append(text_at(delta, name))
-            yield ReasoningDelta(text=text_at(delta, name))
+            self._reasoning_parts.setdefault(name, []).append(get_text_at(delta, name))
+            yield ReasoningDelta(text=get_text_at(delta, name))
 
     def _record_text(self, parts: Iterable[TextDelta | ReasoningDelta]) -> Iterator[Delta]:
         for part in parts:
@@ -349,12 +353,12 @@ class CompletionStreamReader:
             yield part
 
     def _add_call(self, delta: Fields) -> None:
-        for part in items_at(delta, "tool_calls"):
-            call = self._calls.setdefault(count_at(part, "index") or 0, {"id": [], "name": [], "arguments": []})
-            function = fields_at(part, "function")
-            call["id"] = [text_at(part, "id")] if text_at(part, "id") else call["id"]
-            call["name"].append(text_at(function, "name"))
-            call["arguments"].append(text_at(function, "arguments"))
+        for part in get_items_at(delta, "tool_calls"):
+            call = self._calls.setdefault(get_count_at(part, "index") or 0, {"id": [], "name": [], "arguments": []})
+            function = get_fields_at(part, "function")
+            call["id"] = [get_text_at(part, "id")] if get_text_at(part, "id") else call["id"]
+            call["name"].append(get_text_at(function, "name"))
+            call["arguments"].append(get_text_at(function, "arguments"))
 
     def _to_provider_reply(self, calls: list[dict[str, str]]) -> ProviderReply:
         fields = {
@@ -396,7 +400,7 @@ def _read_part(part: object) -> str:
     return ""
 
 
-def _first_known(*counts: int | None) -> int | None:
+def _get_first_known_count(*counts: int | None) -> int | None:
     return next((count for count in counts if count is not None), None)
 
 
@@ -452,7 +456,7 @@ class OpenAIChatProvider:
         try:
             sending = self._client.chat.completions.create(**body, stream=True, stream_options={"include_usage": True})
             async with await sending as chunks:
-                begun, whole = True, is_unstreamed(chunks.response.headers)
+                begun, whole = True, is_response_without_stream(chunks.response.headers)
                 async with aclosing(
                     read_delta_batches(chunks, fold.feed, target=target, to_reply=read_reply)
                 ) as batches:

@@ -33,7 +33,7 @@ from lamella.providers.connection import (
     RequestTarget,
     error_from_response,
     invalid_answer_error,
-    is_unstreamed,
+    is_response_without_stream,
     open_openai_client,
     openai_endpoint,
     read_delta_batches,
@@ -50,18 +50,18 @@ from lamella.providers.wire import (
     as_fields,
     build_extra_body,
     build_openai_cache_fields,
-    count_at,
     encode_image,
     enumerate_non_system_messages,
-    fields_at,
-    items_at,
-    native_reply,
+    get_count_at,
+    get_fields_at,
+    get_items_at,
+    get_native_reply,
+    get_parts_at,
+    get_system_text,
+    get_text_at,
     normalise_usage,
-    parts_at,
     split_at,
     split_cache_writes,
-    system_text,
-    text_at,
     to_provider_reply,
     tool_schema,
     unreadable_field_error,
@@ -116,7 +116,9 @@ def _build_items(request: ModelRequest) -> tuple[list[Body], PartLayout]:
     parts: list[Part] = []
     ends: dict[int, int] = {}
     fixed = request.effective_cache_boundaries.stable_prefix_end
-    texts = [_build_text_part(text) for _, text in split_at(system_text(request.messages), (fixed,) if fixed else ())]
+    texts = [
+        _build_text_part(text) for _, text in split_at(get_system_text(request.messages), (fixed,) if fixed else ())
+    ]
     if texts:
         items.append({"role": "developer", "content": texts})
         parts += [Part(body=text, can_have_breakpoint=True) for text in texts]
@@ -152,7 +154,7 @@ def _build_round_items(message: Message) -> list[Body]:
     if message.role is Role.TOOL:
         text = f"Error: {message.text}" if message.failed else message.text
         return [{"type": "function_call_output", "call_id": message.call_id, "output": text}]
-    native: list[Body] | None = native_reply(message, FORMAT_NAME)
+    native: list[Body] | None = get_native_reply(message, FORMAT_NAME)
     if native is not None or not message.calls:
         return native or []
     calls = [
@@ -181,7 +183,7 @@ def is_answer(fields: Fields) -> bool:
 
 def is_event(fields: Fields) -> bool:
     """Return whether the fields are an event of a streamed response."""
-    return text_at(fields, "type").startswith("response.")
+    return get_text_at(fields, "type").startswith("response.")
 
 
 def read_reply(answer: object) -> ModelReply | None:
@@ -191,12 +193,12 @@ def read_reply(answer: object) -> ModelReply | None:
     """
     response = as_fields(answer)
     if response.get("status") == "failed":
-        raise error_from_response(_to_error_response(fields_at(response, "error")), _target(response))
+        raise error_from_response(_to_error_response(get_fields_at(response, "error")), _make_error_target(response))
     if response.get("status") not in ("completed", "incomplete"):
         return None
-    items = _output_items(response)
-    deltas = [delta for item in items for delta in _item_deltas(item)]
-    return reply_from_deltas([*deltas, *_final_deltas(response, items)])
+    items = _get_output_items(response)
+    deltas = [delta for item in items for delta in _item_to_deltas(item)]
+    return reply_from_deltas([*deltas, *_make_final_deltas(response, items)])
 
 
 def read_events(events: Iterable[Fields]) -> ModelReply | None:
@@ -208,49 +210,49 @@ def read_events(events: Iterable[Fields]) -> ModelReply | None:
     deltas: list[Delta] = []
     response: Fields = {}
     for event in events:
-        response = fields_at(event, "response") or response
+        response = get_fields_at(event, "response") or response
         deltas += fold.feed(event)
     if fold.failure is not None:
-        raise error_from_response(fold.failure, _target(response))
+        raise error_from_response(fold.failure, _make_error_target(response))
     return reply_from_deltas(deltas)
 
 
-def _target(response: Fields) -> RequestTarget:
+def _make_error_target(response: Fields) -> RequestTarget:
     return RequestTarget(
-        provider="OpenAI", model=text_at(response, "model"), address=OPENAI_API_URL, timeout=DEFAULT_TIMEOUT
+        provider="OpenAI", model=get_text_at(response, "model"), address=OPENAI_API_URL, timeout=DEFAULT_TIMEOUT
     )
 
 
 def read_usage(response: Fields) -> Usage:
     """Return the token usage. The reported total includes cache reads and cache writes."""
-    usage = fields_at(response, "usage")
-    details = fields_at(usage, "input_tokens_details")
-    split = fields_at(details, "cache_write_tokens_details")
+    usage = get_fields_at(response, "usage")
+    details = get_fields_at(usage, "input_tokens_details")
+    split = get_fields_at(details, "cache_write_tokens_details")
     write, write_long = split_cache_writes(
-        count_at(details, "cache_write_tokens"),
-        short=count_at(split, "ttl_30m_tokens"),
-        long=count_at(split, "ttl_12h_tokens"),
+        get_count_at(details, "cache_write_tokens"),
+        short=get_count_at(split, "ttl_30m_tokens"),
+        long=get_count_at(split, "ttl_12h_tokens"),
     )
     return normalise_usage(
-        total=count_at(usage, "input_tokens"),
-        read=count_at(details, "cached_tokens"),
+        total=get_count_at(usage, "input_tokens"),
+        read=get_count_at(details, "cached_tokens"),
         write=write,
         write_long=write_long,
-        output=count_at(usage, "output_tokens"),
-        reasoning=count_at(fields_at(usage, "output_tokens_details"), "reasoning_tokens"),
+        output=get_count_at(usage, "output_tokens"),
+        reasoning=get_count_at(get_fields_at(usage, "output_tokens_details"), "reasoning_tokens"),
     )
 
 
 def read_diagnosis(response: Fields) -> CacheDiagnosis | None:
     """Return the provider's comparison of its cache with an earlier response, or None if there is none."""
-    found = fields_at(response, "prompt_cache_diagnostics")
-    kind = text_at(found, "type")
+    found = get_fields_at(response, "prompt_cache_diagnostics")
+    kind = get_text_at(found, "type")
     if not kind:
         return None
     return CacheDiagnosis(
         verdict=kind.removeprefix("cache_"),
-        reason=text_at(found, "reason") or None,
-        missed=count_at(found, "cache_missed_tokens"),
+        reason=get_text_at(found, "reason") or None,
+        missed=get_count_at(found, "cache_missed_tokens"),
     )
 
 
@@ -267,20 +269,22 @@ class ResponseAccumulator:
 
     def feed(self, event: Fields) -> Iterator[Delta]:
         """Add an event and yield its deltas."""
-        kind = text_at(event, "type")
+        kind = get_text_at(event, "type")
         made = _DELTA_TYPES.get(kind)
-        if made is not None and text_at(event, "delta"):
-            yield made(text=text_at(event, "delta"))
+        if made is not None and get_text_at(event, "delta"):
+            yield made(text=get_text_at(event, "delta"))
         match kind:
             case "response.output_item.done":
-                item = fields_at(event, "item")
-                self._items[count_at(event, "output_index") or 0] = item
-                yield from _call_deltas(item)
+                item = get_fields_at(event, "item")
+                self._items[get_count_at(event, "output_index") or 0] = item
+                yield from _call_to_deltas(item)
             case "response.completed" | "response.incomplete":
-                yield from _final_deltas(fields_at(event, "response"), [self._items[at] for at in sorted(self._items)])
+                yield from _make_final_deltas(
+                    get_fields_at(event, "response"), [self._items[at] for at in sorted(self._items)]
+                )
                 self.finished = True
             case "response.failed":
-                self._record_failure(fields_at(fields_at(event, "response"), "error"))
+                self._record_failure(get_fields_at(get_fields_at(event, "response"), "error"))
             case "error":
                 self._record_failure(event)
 
@@ -289,10 +293,12 @@ class ResponseAccumulator:
 
 
 def _to_error_response(error: Fields) -> ErrorResponse:
-    return ErrorResponse(status=200, kind=text_at(error, "code") or "server_error", message=text_at(error, "message"))
+    return ErrorResponse(
+        status=200, kind=get_text_at(error, "code") or "server_error", message=get_text_at(error, "message")
+    )
 
 
-def _output_items(response: Fields) -> Sequence[Fields]:
+def _get_output_items(response: Fields) -> Sequence[Fields]:
     """Return the output items of a response.
 
     Items of unknown types are ignored later. Text outside of a message raises an error, because it would be lost.
@@ -306,40 +312,42 @@ def _output_items(response: Fields) -> Sequence[Fields]:
     return output or ()
 
 
-def _item_deltas(item: Fields) -> Iterator[Delta]:
+def _item_to_deltas(item: Fields) -> Iterator[Delta]:
     match item.get("type"):
         case "message":
-            for part in parts_at(item, "content", kind="output_text"):
+            for part in get_parts_at(item, "content", kind="output_text"):
                 if part["type"] == "refusal" and not isinstance(part.get("refusal"), str):
                     raise unreadable_field_error("content", part)
-                yield TextDelta(text=text_at(part, "text") or text_at(part, "refusal"))
+                yield TextDelta(text=get_text_at(part, "text") or get_text_at(part, "refusal"))
         case "reasoning":
-            for part in (*items_at(item, "summary"), *items_at(item, "content")):
-                yield ReasoningDelta(text=text_at(part, "text"))
-    yield from _call_deltas(item)
+            for part in (*get_items_at(item, "summary"), *get_items_at(item, "content")):
+                yield ReasoningDelta(text=get_text_at(part, "text"))
+    yield from _call_to_deltas(item)
 
 
-def _call_deltas(item: Fields) -> Iterator[Delta]:
+def _call_to_deltas(item: Fields) -> Iterator[Delta]:
     if item.get("type") == "function_call":
-        arguments = text_at(item, "arguments") or "{}"
-        yield ToolCall(id=text_at(item, "call_id"), name=text_at(item, "name"), arguments=arguments)
+        arguments = get_text_at(item, "arguments") or "{}"
+        yield ToolCall(id=get_text_at(item, "call_id"), name=get_text_at(item, "name"), arguments=arguments)
 
 
-def _final_deltas(response: Fields, items: Sequence[Fields]) -> Iterator[Delta]:
+def _make_final_deltas(response: Fields, items: Sequence[Fields]) -> Iterator[Delta]:
     yield read_usage(response)
     calls = any(item.get("type") == "function_call" for item in items)
     reason = StopReason.TOOL_CALLS if calls else StopReason.END
     if response.get("status") == "incomplete":
-        reason = _INCOMPLETE_REASONS.get(text_at(fields_at(response, "incomplete_details"), "reason"), StopReason.OTHER)
+        reason = _INCOMPLETE_REASONS.get(
+            get_text_at(get_fields_at(response, "incomplete_details"), "reason"), StopReason.OTHER
+        )
     yield StopDelta(
         reason=reason,
-        id=text_at(response, "id") or None,
+        id=get_text_at(response, "id") or None,
         diagnosis=read_diagnosis(response),
-        provider_reply=to_provider_reply(_sendable_items(items), FORMAT_NAME) if calls else None,
+        provider_reply=to_provider_reply(_keep_sendable_items(items), FORMAT_NAME) if calls else None,
     )
 
 
-def _sendable_items(items: Sequence[Fields]) -> list[dict[str, Any]]:
+def _keep_sendable_items(items: Sequence[Fields]) -> list[dict[str, Any]]:
     """Return the items in a form that can be sent back.
 
     The provider stores nothing, so reasoning items without their encrypted content are left out.
@@ -420,7 +428,7 @@ class OpenAIResponsesProvider:
                                 await drain(batches, *failures)
                             yield delta
                         # Anything that arrives after the last event is not part of the answer.
-                        if fold.finished or is_unstreamed(events.response.headers):
+                        if fold.finished or is_response_without_stream(events.response.headers):
                             return
         except failures as error:
             raise to_lamella_error(error, target, started=begun) from error

@@ -65,7 +65,7 @@ class ScriptedProvider:
             )
         line = self._replies.popleft()
         try:
-            for delta in _reply_deltas(line, number=len(self.requests)):
+            for delta in _reply_to_deltas(line, number=len(self.requests)):
                 if line.delay and isinstance(delta, TextDelta | ReasoningDelta):
                     await asyncio.sleep(line.delay)
                 yield delta
@@ -79,7 +79,7 @@ class ScriptedProvider:
         """Do nothing: the provider has no resources."""
 
 
-def _reply_deltas(reply: ScriptedReply, *, number: int) -> list[Delta]:
+def _reply_to_deltas(reply: ScriptedReply, *, number: int) -> list[Delta]:
     deltas: list[Delta] = [ReasoningDelta(text=chunk) for chunk in _split_chunks(reply.reasoning, reply.chunk_size)]
     deltas += [TextDelta(text=chunk) for chunk in _split_chunks(reply.text, reply.chunk_size)]
     if reply.error is not None:

@@ -30,7 +30,7 @@ class BuiltInWireFormats:
     def __init__(self, models: ModelRegistry | None = None) -> None:
         self._models = models or BuiltInModelProfiles()
 
-    def build_unchecked(self, name: str, request: ModelRequest) -> Body:
+    def build_request_unchecked(self, name: str, request: ModelRequest) -> Body:
         """Return the keyword arguments that send a request with the SDK of the wire format ``name``."""
         return get_wire_format(name).build_request(request, self._models.get_model_profile(request.model))
 
@@ -42,11 +42,11 @@ class BuiltInWireFormats:
         """
         if not allow_any_model:
             self.check_model_provider(format_name, request.model)
-        return self.build_unchecked(format_name, request)
+        return self.build_request_unchecked(format_name, request)
 
     def build_http_body(self, name: str, request: ModelRequest) -> Body:
         """Return the HTTP body that the SDK would send, without the API key and without streaming options."""
-        return get_wire_format(name).to_http_body(self.build_unchecked(name, request))
+        return get_wire_format(name).to_http_body(self.build_request_unchecked(name, request))
 
     def check_model_provider(self, name: str, model: str) -> None:
         """Raise an error if the model is known to belong to a maker that uses another built-in wire format."""
@@ -67,7 +67,7 @@ class BuiltInWireFormats:
         not ended.
         """
         try:
-            reply = response if isinstance(response, ModelReply) else _read_reply(_finish_stream(response))
+            reply = response if isinstance(response, ModelReply) else _read_reply(_read_sdk_stream_to_end(response))
         except (AttributeError, TypeError, ValueError, RecursionError) as error:
             # An object that the caller built itself can fail at any attribute. The pending turn stays pending.
             raise _unknown_answer_error(response) from error
@@ -97,7 +97,7 @@ def _read_reply(answer: object) -> ModelReply | None:
     return dialect.read_reply(fields)
 
 
-def _finish_stream(answer: Any) -> object:  # noqa: ANN401 - callers pass any object
+def _read_sdk_stream_to_end(answer: Any) -> object:  # noqa: ANN401 - callers pass any object
     """Read an SDK's synchronous stream object to its end and return the accumulated answer.
 
     Any other object is returned unchanged. Awaitables and async streams raise an error.

@@ -47,7 +47,7 @@ class _ProfilePart(BaseModel):
         return value
 
 
-class LifetimeIn(_ProfilePart):
+class LifetimeInput(_ProfilePart):
     """A cache lifetime that requests can ask for."""
 
     name: str
@@ -55,7 +55,7 @@ class LifetimeIn(_ProfilePart):
     write: Decimal | None = Field(default=None, ge=0)
 
 
-class UsageFieldsIn(_ProfilePart):
+class UsageFieldsInput(_ProfilePart):
     """The fields in which the provider reports token usage."""
 
     input: str
@@ -65,7 +65,7 @@ class UsageFieldsIn(_ProfilePart):
     write: str | None = None
 
 
-class ImagesIn(_ProfilePart):
+class ImageRulesInput(_ProfilePart):
     """The rules for images. Omitted fields keep the values that ship with Lamella."""
 
     rule: ImageTokenRule | None = None
@@ -97,7 +97,7 @@ class ModelFactsEntry(_ProfilePart):
     bills_writes: bool | None = None
     window: int | None = Field(default=None, gt=0)
     read: Decimal | None = Field(default=None, ge=0)
-    lifetimes: tuple[LifetimeIn, ...] | None = None
+    lifetimes: tuple[LifetimeInput, ...] | None = None
     clock: LifetimeStart | None = None
     implicit: bool | None = None
     breakpoints: int | None = Field(default=None, ge=0)
@@ -106,13 +106,13 @@ class ModelFactsEntry(_ProfilePart):
     caches_replies: bool | None = None
     order: tuple[str, ...] | None = None
     invalidates: tuple[tuple[str, Literal["tools", "system", "messages"]], ...] | None = None
-    usage: UsageFieldsIn | None = None
+    usage: UsageFieldsInput | None = None
     diagnostics: bool | None = None
     cached_content: bool | None = None
     storage: Decimal | None = Field(default=None, ge=0)
     sees: bool | None = None
     calls_tools: bool | None = None
-    pictures: ImagesIn | None = None
+    pictures: ImageRulesInput | None = None
     reserve: int | None = Field(default=None, ge=0)
     warn: float | None = None
     target: float | None = None
@@ -158,7 +158,7 @@ class UserModels:
         return (
             self._shipped.get_model_profile(model)
             if entry is None
-            else _override(self._shipped.get_model_profile(entry.like or model), entry)
+            else _override_profile(self._shipped.get_model_profile(entry.like or model), entry)
         )
 
     def get_budget_overrides(self, model: str) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def parse_profiles(text: str, *, name: str) -> UserModels:
     return UserModels(found.model)
 
 
-def _override(shipped: ModelProfile, entry: ModelFactsEntry) -> ModelProfile:
+def _override_profile(shipped: ModelProfile, entry: ModelFactsEntry) -> ModelProfile:
     """Return a shipped profile with the fields that the user's entry sets."""
     given = {field: getattr(entry, field) for field in entry.model_fields_set}
     cache = replace(

@@ -44,7 +44,7 @@ def as_fields(answer: object) -> Fields:
     return found if isinstance(found, Mapping) else _EMPTY
 
 
-def fields_at(source: Fields, *path: str) -> Fields:
+def get_fields_at(source: Fields, *path: str) -> Fields:
     """Return the mapping at a path of keys, or an empty mapping if there is none."""
     for name in path:
         inner = source.get(name)
@@ -52,19 +52,19 @@ def fields_at(source: Fields, *path: str) -> Fields:
     return source
 
 
-def items_at(source: Fields, name: str) -> Sequence[Fields]:
+def get_items_at(source: Fields, name: str) -> Sequence[Fields]:
     """Return the mappings in the list of a field. Other items are left out."""
     inner = source.get(name)
     return [item for item in inner if isinstance(item, Mapping)] if isinstance(inner, list) else []
 
 
-def text_at(source: Fields, name: str) -> str:
+def get_text_at(source: Fields, name: str) -> str:
     """Return the text of a field, or an empty string if there is none."""
     inner = source.get(name)
     return inner if isinstance(inner, str) else ""
 
 
-def count_at(source: Fields, name: str) -> int | None:
+def get_count_at(source: Fields, name: str) -> int | None:
     """Return a token count, or None if the field is missing or not an integer.
 
     The number may be negative; ``normalise_usage`` checks for that.
@@ -88,7 +88,7 @@ def to_canonical_json(value: object) -> str:
     return dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def parts_at(source: Fields, name: str, *, kind: str) -> Sequence[Fields]:
+def get_parts_at(source: Fields, name: str, *, kind: str) -> Sequence[Fields]:
     """Return the parts of a content field. A plain string becomes one part of type ``kind``.
 
     Raises ``InvalidReplyError`` for any other content.
@@ -98,14 +98,14 @@ def parts_at(source: Fields, name: str, *, kind: str) -> Sequence[Fields]:
         return [{"type": kind, "text": inner}]
     if inner is not None and not isinstance(inner, list):
         raise unreadable_field_error(name, inner)
-    parts = [_as_part(part, name, kind=kind) for part in inner or ()]
+    parts = [_to_content_part(part, name, kind=kind) for part in inner or ()]
     for part in parts:
         if part["type"] == kind and not isinstance(part.get("text"), str):
             raise unreadable_field_error(name, part)
     return parts
 
 
-def _as_part(part: object, name: str, *, kind: str) -> Fields:
+def _to_content_part(part: object, name: str, *, kind: str) -> Fields:
     if not isinstance(part, Mapping):
         raise unreadable_field_error(name, part)
     return {**part, "type": part.get("type") or kind}
@@ -129,7 +129,7 @@ def unreadable_field_error(name: str, value: object) -> InvalidReplyError:
 Body = dict[str, Any]
 
 
-def system_text(messages: Sequence[Message]) -> str:
+def get_system_text(messages: Sequence[Message]) -> str:
     """Return the text of the system message, or an empty string if there is none."""
     return "".join(message.text for message in messages if message.role is Role.SYSTEM)
 
@@ -216,7 +216,7 @@ def to_provider_reply(message: object, wire_format: str) -> ProviderReply:
     return ProviderReply(format=wire_format, json=join_text((to_canonical_json(message),)))
 
 
-def native_reply(message: Message, wire_format: str) -> Any | None:  # noqa: ANN401 - any JSON
+def get_native_reply(message: Message, wire_format: str) -> Any | None:  # noqa: ANN401 - any JSON
     """Return a message exactly as its provider wrote it, or None if it is not of this wire format."""
     provider_reply = message.provider_reply
     return loads(provider_reply.json) if provider_reply is not None and provider_reply.format == wire_format else None
@@ -236,7 +236,7 @@ def parse_arguments(text: str) -> Body:
     return found if isinstance(found, dict) else {"value": found}
 
 
-def caller_breakpoints(request: ModelRequest, ends: Mapping[int, int]) -> list[int]:
+def list_caller_breakpoints(request: ModelRequest, ends: Mapping[int, int]) -> list[int]:
     """Return the last block of each message after which the caller wants a cache breakpoint."""
     missing = [index for index in request.breakpoints if index not in ends]
     if missing:
@@ -411,7 +411,7 @@ def build_openai_cache_fields(
         limits=BreakpointLimits(
             max_breakpoints=profile.breakpoints - implicit, lookback=profile.lookback, min_tokens=profile.cache.minimum
         ),
-        requested=caller_breakpoints(request, layout.message_ends),
+        requested=list_caller_breakpoints(request, layout.message_ends),
     )
     for position in marks:
         layout.parts[position].body["prompt_cache_breakpoint"] = {"mode": "explicit"}
@@ -452,14 +452,14 @@ def normalise_usage(
     cached = (read or 0) + (write or 0) + (write_long or 0)
     large = [
         f"{name} {number:,}"
-        for name, number in _known_counts(input=total or plain, **numbers)
+        for name, number in _list_known_counts(input=total or plain, **numbers)
         if number > _MAX_TOKEN_COUNT
     ]
     if large:
         return Usage(fault=f"The provider reports more tokens than there can be: {', '.join(large)}.")
     if total is not None:
         plain = total - cached
-    negative = [f"{name} {number:,}" for name, number in _known_counts(**numbers) if number < 0]
+    negative = [f"{name} {number:,}" for name, number in _list_known_counts(**numbers) if number < 0]
     if negative:
         return Usage(fault=f"The provider reports fewer than no tokens: {', '.join(negative)}.")
     if plain is not None and plain < 0:
@@ -470,7 +470,7 @@ def normalise_usage(
     return Usage(plain=plain, read=read, write=write, write_long=write_long, output=output, reasoning=reasoning)
 
 
-def _known_counts(**numbers: int | None) -> list[tuple[str, int]]:
+def _list_known_counts(**numbers: int | None) -> list[tuple[str, int]]:
     return [(name, number) for name, number in numbers.items() if number is not None]
 
 

@@ -173,7 +173,7 @@ class QueryWordFinder:
 
     def __init__(self, words: Sequence[QueryWord]) -> None:
         starts = dict.fromkeys(
-            (word.text, _common_beginning(one)) for word in words for one in (word.stem, *word.other_terms)
+            (word.text, _get_common_beginning_of_forms(one)) for word in words for one in (word.stem, *word.other_terms)
         )
         self._starts = [(word, start, _WIDE_CHAR.search(word) is not None) for word, start in starts]
         self.words = tuple(dict.fromkeys(word.text for word in words))
@@ -226,7 +226,7 @@ def make_excerpt(text: str, terms: QueryWordFinder | None) -> str:
     return f"{'… ' if start else ''}{text[start:end].strip()}{' …' if end < len(text) else ''}"
 
 
-def _common_beginning(stem: str) -> str:
+def _get_common_beginning_of_forms(stem: str) -> str:
     """Return the common beginning of all forms of a word. A stem may end with a letter that no form has."""
     stem = stem.removesuffix("*")
     return stem[:-1] if stem.endswith("i") and len(stem) > len("xi") else stem

@@ -8,7 +8,7 @@ from threading import RLock
 from typing import Any, NamedTuple
 
 from lamella.errors import IndexUnavailableError
-from lamella.files import file_lock, make_private_file, make_private_folder, restrict_file
+from lamella.files import file_lock, make_private_file, make_private_folder, remove_access_of_other_users
 from lamella.retrieval.words import TOKENIZER, WORD_RULES_VERSION
 
 DEFAULT_TIMEOUT = 30.0
@@ -88,17 +88,17 @@ class IndexFile:
 
     def execute(self, sql: str, values: SqlValues = ()) -> list[Any]:
         """Run a statement and return its rows."""
-        with self._lock, self._translate_errors():
+        with self._lock, self._convert_sqlite_errors():
             return self._connection.execute(sql, values).fetchall()
 
     def execute_many(self, sql: str, rows: Sequence[SqlValues]) -> None:
         """Run a statement once for each row of values."""
-        with self._lock, self._translate_errors():
+        with self._lock, self._convert_sqlite_errors():
             self._connection.executemany(sql, rows)
 
     def insert(self, sql: str, values: SqlValues) -> int:
         """Insert one row and return its number."""
-        with self._lock, self._translate_errors():
+        with self._lock, self._convert_sqlite_errors():
             return int(self._connection.execute(sql, values).lastrowid or 0)
 
     @contextmanager
@@ -130,7 +130,7 @@ class IndexFile:
         with self._lock:
             if damaged and not is_intact(self.path):
                 self._connection.close()
-                self._remove_damaged()
+                self._remove_damaged_file()
                 self._connection = self._open()
             else:
                 # SQLite's integrity check may find nothing wrong with a damaged full-text index.
@@ -143,14 +143,14 @@ class IndexFile:
             self._connection.close()
 
     def _open(self) -> sqlite3.Connection:
-        with self._translate_errors():
+        with self._convert_sqlite_errors():
             try:
                 return self._connect()
             except sqlite3.DatabaseError as error:
                 if not is_damage_error(error):
                     raise
                 self.rebuild_reason = f"it was damaged ({error})"
-                self._remove_damaged()
+                self._remove_damaged_file()
                 return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
@@ -160,7 +160,7 @@ class IndexFile:
             raise _index_unavailable_error(self.path, error.strerror or str(error)) from error
         make_private_file(self.path)
         for suffix in _FILE_SUFFIXES:
-            restrict_file(self.path.with_name(self.path.name + suffix))
+            remove_access_of_other_users(self.path.with_name(self.path.name + suffix))
         connection = sqlite3.connect(
             self.path, timeout=self._timeout, isolation_level=None, check_same_thread=False, cached_statements=64
         )
@@ -209,7 +209,7 @@ class IndexFile:
         facts = (("version", self._tables.version), *self._tables.initial_facts)
         self._connection.executemany("INSERT INTO facts VALUES (?, ?)", facts)
 
-    def _remove_damaged(self) -> None:
+    def _remove_damaged_file(self) -> None:
         """Remove the file, unless another process has already replaced it."""
         with file_lock(self.path.with_name(f"{self.path.name}.lock")):
             if is_intact(self.path):
@@ -219,7 +219,7 @@ class IndexFile:
                     self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
 
     @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
+    def _convert_sqlite_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.DatabaseError as error:

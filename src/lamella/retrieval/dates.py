@@ -66,7 +66,7 @@ def parse_day_span_in_name(stem: str) -> DaySpan | None:
             start = date.fromisocalendar(int(week[1]), int(week[2]), 1)
             return DaySpan(start, start + _DAYS_PER_WEEK * _ONE_DAY)
         if month := _MONTH_NAME.fullmatch(stem):
-            return _month_span(int(month[1]), int(month[2]))
+            return _make_month_span(int(month[1]), int(month[2]))
     return None
 
 
@@ -102,20 +102,20 @@ def _parse_relative_day(match: re.Match[str], today: date) -> DaySpan:
 
 
 def _parse_this_unit(match: re.Match[str], today: date) -> DaySpan:
-    return _unit_span(match["unit"], today, 0)
+    return _make_unit_span(match["unit"], today, 0)
 
 
 def _parse_last_unit(match: re.Match[str], today: date) -> DaySpan:
-    return _unit_span(match["unit"], today, 1)
+    return _make_unit_span(match["unit"], today, 1)
 
 
 def _parse_ago(match: re.Match[str], today: date) -> DaySpan:
-    return _unit_span(match["unit"], today, _parse_number(match["number"]))
+    return _make_unit_span(match["unit"], today, _parse_number(match["number"]))
 
 
 def _parse_past_units(match: re.Match[str], today: date) -> DaySpan:
     """Return a number of days up to today. A month counts as 30 days and a year as 365."""
-    days = {"day": 1, "week": _DAYS_PER_WEEK, "month": 30, "year": 365}[_unit_of_word(match["unit"])]
+    days = {"day": 1, "week": _DAYS_PER_WEEK, "month": 30, "year": 365}[_get_unit_of_word(match["unit"])]
     return DaySpan(today - _parse_number(match["number"] or "1") * days * _ONE_DAY, today + _ONE_DAY)
 
 
@@ -136,12 +136,12 @@ def _parse_date(match: re.Match[str], today: date) -> DaySpan:
         # A month without a year is the most recent such month that has begun.
     year = year or (today.year if month <= today.month else today.year - 1)
     if not found.get("day"):
-        return _month_span(year, month)
+        return _make_month_span(year, month)
     start = date(year, month, int(found["day"]))
     return DaySpan(start, start + _ONE_DAY)
 
 
-def _month_span(year: int, month: int) -> DaySpan:
+def _make_month_span(year: int, month: int) -> DaySpan:
     return DaySpan(date(year, month, 1), date(year + month // 12, month % 12 + 1, 1))
 
 
@@ -150,13 +150,13 @@ def _month_number(name: str | None) -> int | None:
     return next(found, None)
 
 
-def _unit_of_word(word: str) -> str:
+def _get_unit_of_word(word: str) -> str:
     return next(unit for unit, words in _UNIT_PATTERNS.items() if re.fullmatch(words, word))
 
 
-def _unit_span(word: str, today: date, back: int) -> DaySpan:
+def _make_unit_span(word: str, today: date, back: int) -> DaySpan:
     """Return the day, week (from Monday), month or year that lies ``back`` units before the current one."""
-    match _unit_of_word(word):
+    match _get_unit_of_word(word):
         case "day":
             start = today - back * _ONE_DAY
             return DaySpan(start, start + _ONE_DAY)
@@ -165,7 +165,7 @@ def _unit_span(word: str, today: date, back: int) -> DaySpan:
             return DaySpan(start, start + _DAYS_PER_WEEK * _ONE_DAY)
         case "month":
             months = today.year * 12 + today.month - 1 - back
-            return _month_span(months // 12, months % 12 + 1)
+            return _make_month_span(months // 12, months % 12 + 1)
         case _:
             return DaySpan(date(today.year - back, 1, 1), date(today.year - back + 1, 1, 1))
 

@@ -149,8 +149,8 @@ class VaultFiles:
         """Read a file and return its hash and text. Raises an error if it cannot be read."""
         data = self._read(path)
         if _is_note(path):
-            return LazyFileText(_hash(data), lambda: self._decode(path, data), is_markdown=True)
-        return LazyFileText(_hash(data), lambda: self._convert(path), is_markdown=False)
+            return LazyFileText(_hash_file_content(data), lambda: self._decode(path, data), is_markdown=True)
+        return LazyFileText(_hash_file_content(data), lambda: self._convert_file_to_text(path), is_markdown=False)
 
     def _read(self, path: str) -> bytes:
         """Return the bytes of a file.
@@ -185,7 +185,7 @@ class VaultFiles:
         """Return a file's absolute path. Vault paths are encoded as UTF-8 in any locale."""
         return f"{self._root}{os.sep}{os.fsdecode(path.encode())}"
 
-    def _convert(self, path: str) -> str:
+    def _convert_file_to_text(self, path: str) -> str:
         return self._open_readers().read(attachment_for_path(path).to_unresolved()).text
 
 
@@ -199,7 +199,7 @@ def _is_note(path: str) -> bool:
     return kind_of_file(path) is ArtifactKind.NOTE
 
 
-def _hash(data: bytes) -> bytes:
+def _hash_file_content(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).digest()
 
 

@@ -91,11 +91,11 @@ class ChunkMatcher:
         # SQLite finds a pair by walking through the matches of both words, which is slow if both occur everywhere.
         rows = [row for row in _list_phrases(asked) if min(counts[row[0]], counts[row[-1]]) <= _MAX_MATCHED_CHUNKS]
         forms, pairs = [_quote_forms(word) for word in few], [_quote_phrase(row) for row in rows]
-        match = _join_any((*chain(*forms), *pairs))
+        match = _join_with_or((*chain(*forms), *pairs))
         best = (
             ""
             if sum(distinctive[word] for word in few) <= _MAX_SCORED_CHUNKS
-            else _join_best(forms, pairs, _count_scorable(few, distinctive))
+            else _build_expression_for_best_chunks(forms, pairs, _count_words_to_score_fully(few, distinctive))
         )
         required = [_quote_phrase(row) for row in quoted]
         queries = (" AND ".join((*required, one)) if one else "" for one in (match, best))
@@ -103,10 +103,10 @@ class ChunkMatcher:
 
     def find_chunks(self, query: PreparedQuery, *, within: Collection[int] | None, min_notes: int) -> list[ScoredChunk]:
         """Return the best chunks by score, then by path, from at least ``notes`` notes if that many match."""
-        rows = self._fetch(query, within, min_notes)
+        rows = self._fetch_enough_chunks(query, within, min_notes)
         # The preselection may leave too few notes. Then all matching chunks are scored.
         if query.best_expression and _count_distinct_notes(rows) < min_notes:
-            rows = self._fetch(query._replace(best_expression=""), within, min_notes)
+            rows = self._fetch_enough_chunks(query._replace(best_expression=""), within, min_notes)
         paths = dict(
             self._file.execute(_SELECT_PATHS, (json.dumps(list({number >> CHUNK_BITS for number, _ in rows})),))
         )
@@ -116,7 +116,9 @@ class ChunkMatcher:
             (*self._rescore_exact(query, found[:_RESCORED_CHUNKS]), *found[_RESCORED_CHUNKS:]), key=_score_key
         )
 
-    def _fetch(self, query_words: PreparedQuery, within: Collection[int] | None, notes: int) -> list[tuple[int, float]]:
+    def _fetch_enough_chunks(
+        self, query_words: PreparedQuery, within: Collection[int] | None, notes: int
+    ) -> list[tuple[int, float]]:
         """Return matching chunks, and fetch more until they belong to enough notes or there are no more."""
         limit = max(_MIN_FETCHED_CHUNKS, 3 * notes)
         while True:
@@ -184,7 +186,7 @@ class ChunkMatcher:
         if word.stem.endswith("*"):
             # A prefix of one character matches many words, each of which is rare.
             return 0
-        [(count,)] = self._file.execute(_COUNT_MATCHES, (_quote(word.text), _MAX_MATCHED_CHUNKS + 1))
+        [(count,)] = self._file.execute(_COUNT_MATCHES, (_quote_for_fts(word.text), _MAX_MATCHED_CHUNKS + 1))
         return int(count)
 
     def _count_chunks_with_stem(self, stem: str) -> int:
@@ -207,20 +209,20 @@ def _rarest_words(counts: Mapping[QueryWord, int]) -> list[QueryWord]:
     return few
 
 
-def _count_scorable(few: Sequence[QueryWord], counts: Mapping[QueryWord, int]) -> int:
+def _count_words_to_score_fully(few: Sequence[QueryWord], counts: Mapping[QueryWord, int]) -> int:
     """Return for how many of the rarest words all chunks can be scored."""
     totals = accumulate(counts[word] for word in few)
     return sum(total <= _MAX_SCORED_CHUNKS for total in totals)
 
 
-def _join_best(forms: Sequence[Sequence[str]], pairs: Sequence[str], rare: int) -> str:
+def _build_expression_for_best_chunks(forms: Sequence[Sequence[str]], pairs: Sequence[str], rare: int) -> str:
     """Return an expression for promising chunks: a rare word, any two words, a pair, or a word in a name field."""
-    words = [*map(_join_any, forms)]
-    both = [f"({word} AND {_join_any(words[at:])})" for at, word in enumerate(words[:-1], start=1)]
-    return _join_any((*words[:rare], *both, *pairs, f"{_NAME_COLUMNS} : {_join_any(words)}"))
+    words = [*map(_join_with_or, forms)]
+    both = [f"({word} AND {_join_with_or(words[at:])})" for at, word in enumerate(words[:-1], start=1)]
+    return _join_with_or((*words[:rare], *both, *pairs, f"{_NAME_COLUMNS} : {_join_with_or(words)}"))
 
 
-def _join_any(expressions: Sequence[str]) -> str:
+def _join_with_or(expressions: Sequence[str]) -> str:
     return f"({' OR '.join(dict.fromkeys(expressions))})"
 
 
@@ -239,14 +241,14 @@ def _list_phrases(words: Sequence[QueryWord]) -> list[Sequence[QueryWord]]:
 
 
 def _quote_phrase(words: Sequence[QueryWord]) -> str:
-    return _quote(" ".join(word.text for word in words))
+    return _quote_for_fts(" ".join(word.text for word in words))
 
 
 def _quote_forms(word: QueryWord) -> list[str]:
-    return [_quote(word.text, word.stem), *map(_quote, word.other_terms)]
+    return [_quote_for_fts(word.text, word.stem), *map(_quote_for_fts, word.other_terms)]
 
 
-def _quote(text: str, stem: str = "") -> str:
+def _quote_for_fts(text: str, stem: str = "") -> str:
     # Inside quotation marks no character and no word such as NOT or NEAR has a special meaning for SQLite.
     return f'"{text}"*' if stem.endswith("*") else f'"{text}"'
 
@@ -346,7 +348,7 @@ class NoteSearcher:
             query_words = self._matcher.prepare_query(f"{asked.words} {missed}".strip(), asked.phrases)
             within = self._filter_notes(asked, now) if asked.has_filters else None
             first = list(dict.fromkeys(note for notes in named.values() for note in notes))
-            ranked = self._rank(query_words, within, first, limit=limit)
+            ranked = self._rank_chunks_by_note(query_words, within, first, limit=limit)
             if within and (query_words is None or (asked.days and not ranked)):
                 # "What happened last week" has words that match nothing, but asks for all notes of that week.
                 ranked += [
@@ -354,7 +356,7 @@ class NoteSearcher:
                     for one in self._list_filtered_notes(within, limit)
                     if one[0].chunk_id >> CHUNK_BITS not in first
                 ]
-            return self._make_hits(_interleave(ranked, limit), asked, query_words)
+            return self._make_hits(_take_turns_by_note(ranked, limit), asked, query_words)
 
     def rank_notes(self, question: str, paths: Sequence[str]) -> list[str]:
         """Return the paths ``paths``, each once, ordered by how well the notes match a question."""
@@ -368,10 +370,10 @@ class NoteSearcher:
             if query_words is not None:
                 for chunk, score in self._matcher.list_bm25_scores(query_words, within):
                     scores.setdefault(numbers[chunk >> CHUNK_BITS], []).append(-score)
-        totals = {path: _note_score(sorted(found, reverse=True)) for path, found in scores.items()}
+        totals = {path: _score_note(sorted(found, reverse=True)) for path, found in scores.items()}
         return sorted(dict.fromkeys(paths), key=lambda path: (-totals.get(path, 0.0), path))
 
-    def _rank(
+    def _rank_chunks_by_note(
         self,
         query_words: PreparedQuery | None,
         within: Collection[int] | None,
@@ -390,7 +392,7 @@ class NoteSearcher:
         for one in found:
             notes.setdefault(one.path, []).append(one)
         others = sorted(
-            notes.values(), key=lambda chunks: (-_note_score([one.score for one in chunks]), chunks[0].path)
+            notes.values(), key=lambda chunks: (-_score_note([one.score for one in chunks]), chunks[0].path)
         )
         return [*first, *(one for one in others if one[0].chunk_id >> CHUNK_BITS not in linked_notes)]
 
@@ -427,7 +429,7 @@ class NoteSearcher:
             sets.append({number for found in rows for (number,) in found})
         if query.folders:
             paths = self._file.execute("SELECT id, path FROM notes")
-            sets.append({number for number, path in paths if any(_is_below(path, one) for one in query.folders)})
+            sets.append({number for number, path in paths if any(_is_in_folder(path, one) for one in query.folders)})
         if query.days:
             sets.append(self._notes_in_days(query.days, now))
         return set.intersection(*sets)
@@ -467,18 +469,18 @@ class NoteSearcher:
         return {one.chunk_id: days[one.chunk_id >> CHUNK_BITS] for one in found}
 
 
-def _interleave(ranked: Sequence[Sequence[ScoredChunk]], limit: int) -> list[ScoredChunk]:
+def _take_turns_by_note(ranked: Sequence[Sequence[ScoredChunk]], limit: int) -> list[ScoredChunk]:
     """Return the best chunk of every note, then the second of every note, and so on."""
     levels: Iterator[tuple[ScoredChunk | None, ...]] = zip_longest(*ranked)
     return [one for level in levels for one in level if one is not None][:limit]
 
 
-def _note_score(scores: Sequence[float]) -> float:
+def _score_note(scores: Sequence[float]) -> float:
     """Return the score of a note from the scores of its chunks, best first."""
     return scores[0] + _NEXT_CHUNK_WEIGHT * sum(scores[1 : 1 + _SUMMED_NEXT_CHUNKS])
 
 
-def _is_below(path: str, folder: str) -> bool:
+def _is_in_folder(path: str, folder: str) -> bool:
     folded_folder, found = folder.casefold(), path.casefold()
     return found == folded_folder or found.startswith(f"{folded_folder}/")
 

@@ -99,13 +99,13 @@ class CitationEditor:
     def _edit_complete_text(self, text: str) -> str:
         *lines, self._held_back = (self._held_back + text).split("\n")
         ended = [self._edit_line_rest(line) for line in lines]
-        settled = self._safe_length(self._held_back)
+        settled = self._count_characters_safe_to_show(self._held_back)
         given = "".join(f"{line}\n" for line in ended if line is not None)
         if not settled:
             return given
         begun, self._held_back = self._held_back[:settled], self._held_back[settled:]
         self._at_line_start = False
-        return given + (begun if self._open_fence else self._renumber(begun))
+        return given + (begun if self._open_fence else self._renumber_citations(begun))
 
     def _edit_line_rest(self, rest: str) -> str | None:
         """Return the edited rest of a complete line; None if the line only defines a footnote."""
@@ -117,17 +117,17 @@ class CitationEditor:
         if whole and (definition := _FOOTNOTE_DEFINITION.match(rest)):
             self._defined_sources |= dict.fromkeys(self._sources_by_number(definition[1]))
             return None
-        edited = self._renumber(rest)
+        edited = self._renumber_citations(rest)
         self._last_citation = None
         return edited
 
-    def _safe_length(self, text: str) -> int:
+    def _count_characters_safe_to_show(self, text: str) -> int:
         """Return how many characters of an incomplete line can no longer become part of a citation or fence."""
         if self._at_line_start and _POSSIBLE_LINE_START.match(text):
             return 0
         if self._open_fence:
             return len(text)
-        return min(_open_code_start(text), _open_citation_start(text))
+        return min(_find_open_code_start(text), _find_open_citation_start(text))
 
     def _toggle_fence(self, line: str) -> bool:
         """Open or close a code fence if the whole line does that, and return whether it did."""
@@ -143,21 +143,21 @@ class CitationEditor:
         self._open_fence = mark["mark"]
         return True
 
-    def _renumber(self, text: str) -> str:
+    def _renumber_citations(self, text: str) -> str:
         """Return a text with its citations renumbered; the text must not begin or end inside a citation."""
         given: list[str] = []
         at = 0
         for match in _CODE_OR_CITATION.finditer(text):
-            self._append_plain(text[at : match.start()], given)
+            self._append_text_without_citations(text[at : match.start()], given)
             if match["code"]:
-                self._append_plain(match["code"], given)
+                self._append_text_without_citations(match["code"], given)
             else:
                 given.append(self._renumber_match(match))
             at = match.end()
-        self._append_plain(text[at:], given)
+        self._append_text_without_citations(text[at:], given)
         return "".join(given)
 
-    def _append_plain(self, text: str, output: list[str]) -> None:
+    def _append_text_without_citations(self, text: str, output: list[str]) -> None:
         output.append(text)
         self._last_citation = None if text.strip() else self._last_citation
 
@@ -195,7 +195,7 @@ def format_source_wikilink(source: StoredCitation) -> str:
     return f"[[{'#'.join((path, *below))}]]"
 
 
-def _open_citation_start(text: str) -> int:
+def _find_open_citation_start(text: str) -> int:
     """Return where an unfinished citation begins, including the blanks before it; the text's length if none does."""
     at = text.rfind("[")
     if at < 0 or len(text) - at > _MAX_OPEN_CITATION or not _OPEN_CITATION.fullmatch(text, at):
@@ -204,7 +204,7 @@ def _open_citation_start(text: str) -> int:
     return at - (len(before) - len(before.rstrip(" \t")))
 
 
-def _open_code_start(text: str) -> int:
+def _find_open_code_start(text: str) -> int:
     """Return where unclosed inline code begins; the text's length if there is none.
 
     A closing run of backticks at the very end counts as unclosed, because more backticks may follow.
@@ -261,7 +261,7 @@ async def search_and_attach(run_request: RunRequest, question: str) -> TurnReque
     assert turn is not None, "the question is written down before anything is looked up for it"
     now = run_request.send_context.clock.now().astimezone()
     most = _MAX_PASSAGES_SMALL if run_request.conversation.window <= _SMALL_WINDOW_TOKENS else _MAX_PASSAGES
-    hits = await run_request.send_context.workers.run(partial(_search, notes, question, now=now, maximum=most))
+    hits = await run_request.send_context.workers.run(partial(_search_notes, notes, question, now=now, maximum=most))
     found = select_passages_within(hits, run_request.conversation.window // _WINDOW_DIVISOR * _BYTES_PER_TOKEN)
     prompt = turn.envelope.prompt
     return attach_passages(
@@ -275,7 +275,7 @@ async def search_and_attach(run_request: RunRequest, question: str) -> TurnReque
     )
 
 
-def _search(notes: NoteIndex, question: str, *, now: datetime, maximum: int) -> Sequence[NoteHit]:
+def _search_notes(notes: NoteIndex, question: str, *, now: datetime, maximum: int) -> Sequence[NoteHit]:
     if not notes.refresh().file_count:
         raise SourceNotFoundError(
             "The vault has no notes to answer from.", hint="Name a folder that has some, or choose the runner chat."

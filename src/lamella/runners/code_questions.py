@@ -493,8 +493,8 @@ async def answer_code_question(
     else:
         conversation = await engine.conversation(question.conversation)
     given = drop_repeated_question(question.history.turns, question=asked, prompt=question.prompt)
-    turns = await asyncio.to_thread(lambda: _sync_history(conversation, given, question=asked))
-    pending_turn = await asyncio.to_thread(lambda: _unanswered_turn(conversation, question, question=asked))
+    turns = await asyncio.to_thread(lambda: _sync_history_with_client(conversation, given, question=asked))
+    pending_turn = await asyncio.to_thread(lambda: _find_unanswered_turn(conversation, question, question=asked))
     turn = await _send_and_collect(conversation, pending_turn or asked, question, on_event=on_event)
     return await asyncio.to_thread(
         lambda: _build_answer(conversation, turn, question, earlier_turns=turns, question=asked)
@@ -529,7 +529,7 @@ def drop_repeated_question(turns: Sequence[PlainTurn], *, question: str, prompt:
     return tuple(turns[:-1] if repeated else turns)
 
 
-def _sync_history(
+def _sync_history_with_client(
     conversation: Conversation, client_turns: Sequence[PlainTurn], *, question: str
 ) -> tuple[PlainTurn, ...]:
     """Bring a stored conversation to the client's version of the history, and return that history.
@@ -565,7 +565,9 @@ def _sync_history(
     return tuple(client_turns)
 
 
-def _unanswered_turn(conversation: Conversation, code_question: CodeQuestion, *, question: str) -> BuiltTurn | None:
+def _find_unanswered_turn(
+    conversation: Conversation, code_question: CodeQuestion, *, question: str
+) -> BuiltTurn | None:
     """Return the unanswered turn that already asks this question, to be sent again; None if there is none.
 
     An unanswered turn with the same words but another task, or with fewer attachments, stays behind on its branch.

@@ -20,7 +20,7 @@ from lamella.core.artifacts.model import Artifact, ToolDefinition
 from lamella.core.messages import ToolCall, ToolOutput, parse_arguments
 from lamella.core.text.content import canonical_json
 from lamella.core.values import replace
-from lamella.runners.query_planning import PlannedCall, forced_calls, parse_directives, plan_calls
+from lamella.runners.query_planning import PlannedCall, list_forced_calls, parse_directives, plan_calls
 from lamella.runners.tool_rounds import collect_tools, with_system_parts_and_tools
 from lamella.runners.write_blocks import with_write_blocks
 
@@ -92,7 +92,7 @@ async def _choose_calls(run_request: RunRequest, tools: LocalToolset) -> tuple[l
     """
     typed, tool_list = get_typed_text(run_request), _list_runnable(tools)
     if parse_directives(typed):
-        return forced_calls(typed, tool_list)
+        return list_forced_calls(typed, tool_list)
     planned, warning = await plan_calls(
         run_request, [tool for tool in tool_list if tool.name not in tools.changing_names]
     )

@@ -121,7 +121,7 @@ def _with_manifest(run_request: RunRequest) -> RunRequest:
     folder = run_request.runner_context.read_project()
     for warning in folder.warnings:
         run_request = with_system_parts_and_tools(run_request, parts={}, warning=warning)
-    last_manifest = _last_manifest(run_request.conversation, folder)
+    last_manifest = _find_last_manifest(run_request.conversation, folder)
     if last_manifest is None:
         return with_system_parts_and_tools(run_request, parts={"project": render_project_system_part(folder)})
     changes = describe_source_changes(last_manifest[0], folder, since=last_manifest[1])
@@ -133,7 +133,7 @@ def _with_manifest(run_request: RunRequest) -> RunRequest:
     )
 
 
-def _last_manifest(chat: Conversation, folder: ProjectFolder) -> tuple[str, float] | None:
+def _find_last_manifest(chat: Conversation, folder: ProjectFolder) -> tuple[str, float] | None:
     """Return the manifest of the last request and the time of its question; None if a new manifest is needed.
 
     The manifest stays unchanged while sources come and go. A list that followed every change would change L1, and the

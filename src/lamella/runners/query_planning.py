@@ -54,7 +54,7 @@ def parse_plan(text: str, definitions: Sequence[ToolDefinition]) -> list[Planned
     return list({f"{name}{canonical_json(arguments)}": (name, arguments) for name, arguments in calls}.values())
 
 
-def main_argument(tool: ToolDefinition) -> str:
+def get_main_argument_name(tool: ToolDefinition) -> str:
     """Return a tool's main parameter: its first required one, or its first one, or ``query``."""
     schema = parse_arguments(tool.parameters)
     names = [*_as_list(schema.get("required")), *_as_object(schema.get("properties"))]
@@ -164,7 +164,7 @@ def _iter_directive_names(directive: re.Pattern[str], typed: str) -> Iterator[st
             yield from (match[1].lower() for match in directive.finditer(_INLINE_CODE.sub("", line)))
 
 
-def forced_calls(typed: str, definitions: Sequence[ToolDefinition]) -> tuple[list[PlannedCall], list[str]]:
+def list_forced_calls(typed: str, definitions: Sequence[ToolDefinition]) -> tuple[list[PlannedCall], list[str]]:
     """Return the calls that a message's directives force, and warnings for directives without a tool or words.
 
     Each call gets the message's text, without its directives, as its main argument.
@@ -182,7 +182,7 @@ def forced_calls(typed: str, definitions: Sequence[ToolDefinition]) -> tuple[lis
         elif not words:
             problems.append(f"@{directive} does nothing: there are no words with it.")
         else:
-            calls.setdefault(tool.name, (tool.name, {main_argument(tool): words}))
+            calls.setdefault(tool.name, (tool.name, {get_main_argument_name(tool): words}))
     return list(calls.values()), problems
 
 

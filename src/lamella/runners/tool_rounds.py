@@ -36,7 +36,7 @@ async def collect_tools(run_request: RunRequest) -> tuple[RunRequest, LocalTools
     """
     given = () if run_request.toolset is None else run_request.toolset.all_definitions
     names = {definition.name for definition in given}
-    theirs, warnings = await _mcp_tools(run_request)
+    theirs, warnings = await _collect_mcp_tools(run_request)
     here = [
         tool
         for tool in (*run_request.runner_context.make_tools(run_request.conversation), *theirs)
@@ -47,7 +47,7 @@ async def collect_tools(run_request: RunRequest) -> tuple[RunRequest, LocalTools
     return run_request, LocalToolset(here, call_timeout=run_request.limits.call_seconds, earlier=run_request.toolset)
 
 
-async def _mcp_tools(run_request: RunRequest) -> tuple[Sequence[Tool], Sequence[str]]:
+async def _collect_mcp_tools(run_request: RunRequest) -> tuple[Sequence[Tool], Sequence[str]]:
     """Return the tools of MCP servers and warnings about them.
 
     The tools stay the same until the conversation is opened, folded or compacted again, because a changed tool list

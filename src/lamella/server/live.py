@@ -86,7 +86,7 @@ class ChangeHub:
         self._listeners.add(listener)
         if self._task is None:
             started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._task = asyncio.create_task(self._poll(started))
+            self._task = asyncio.create_task(self._poll_until_nobody_listens(started))
             await started
         try:
             yield None
@@ -100,7 +100,7 @@ class ChangeHub:
                 self._task.cancel()
                 self._task = None
 
-    async def _poll(self, started: asyncio.Future[None]) -> None:
+    async def _poll_until_nobody_listens(self, started: asyncio.Future[None]) -> None:
         feed = ChangeFeed(self._store)
         while True:
             self._wake.clear()

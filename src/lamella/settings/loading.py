@@ -20,8 +20,8 @@ from lamella.files import (
     MAX_SETTINGS_BYTES,
     make_private_folder,
     read_regular_file,
+    remove_access_of_other_users,
     replace_file,
-    restrict_file,
     write_new_file,
 )
 from lamella.settings.model import (
@@ -385,7 +385,7 @@ def write_private_file(path: Path, body: Struct) -> None:
     try:
         make_private_folder(path.parent)
         # Close an existing file first: replace_file gives the new file the mode of the old one.
-        restrict_file(path)
+        remove_access_of_other_users(path)
         (replace_file if path.exists() else write_new_file)(path, data)
     except OSError as error:
         raise SettingError(

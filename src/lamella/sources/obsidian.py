@@ -16,7 +16,7 @@ from lamella.core.artifacts.kinds import kind_of_file
 from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.text.content import escape_line
 from lamella.errors import BadInputError, SourceUnreadableError
-from lamella.files import read_head
+from lamella.files import read_first_bytes
 from lamella.sources.markdown import NoteLink, ParsedNote, find_section_range, parse_note
 
 if TYPE_CHECKING:
@@ -319,7 +319,7 @@ def read_ignore_rules(root: Path) -> IgnoreRules:
 
 def _read_rules_file(file: Path, warnings: list[str]) -> str:
     try:
-        return read_head(file, limit=_MAX_RULES_FILE_BYTES).decode()
+        return read_first_bytes(file, limit=_MAX_RULES_FILE_BYTES).decode()
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:

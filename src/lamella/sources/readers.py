@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lamella.core.artifacts.kinds import KINDS, SourceMedium, make_artifact
 from lamella.core.artifacts.model import Artifact, ArtifactSource, UnresolvedAttachment
-from lamella.files import FileCache, read_head
+from lamella.files import FileCache, read_first_bytes
 from lamella.sources.converters import FileFormat
 from lamella.sources.markdown import (
     find_front_matter,
@@ -135,12 +135,12 @@ class VaultFileCache:
 
 
 def _is_archive(file: Path) -> bool:
-    return is_conversation_archive(read_head(file, limit=_HEAD_SIZES[0]).decode(errors="replace"))
+    return is_conversation_archive(read_first_bytes(file, limit=_HEAD_SIZES[0]).decode(errors="replace"))
 
 
 def _read_aliases(file: Path) -> tuple[str, ...]:
     for limit in _HEAD_SIZES:
-        head = read_head(file, limit=limit).decode(errors="replace")
+        head = read_first_bytes(file, limit=limit).decode(errors="replace")
         if not head.removeprefix("\ufeff").startswith("---"):
             return ()
         begin, end, body = find_front_matter(head)

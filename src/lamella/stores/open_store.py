@@ -5,7 +5,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamella.errors import NotAvailableError, SettingError, install_hint
-from lamella.files import make_data_folder, make_private_file, make_private_folder, resolve_path, restrict_file
+from lamella.files import (
+    make_data_folder,
+    make_private_file,
+    make_private_folder,
+    remove_access_of_other_users,
+    resolve_path,
+)
 from lamella.stores.sql_store import SqlStore
 from lamella.stores.sqlite import IN_MEMORY_PATH, SqliteDatabase
 
@@ -86,7 +92,7 @@ def _create_private_file(path: Path, *, below_home: bool) -> None:
     if _is_home_lamella_folder(path.parent):
         make_private_folder(path.parent)
         for suffix in ("", "-wal", "-shm"):
-            restrict_file(path.with_name(path.name + suffix))
+            remove_access_of_other_users(path.with_name(path.name + suffix))
     elif below_home:
         make_data_folder(path.parent)
     # SQLite gives the files that it creates beside the store (-wal, -shm) the same mode.

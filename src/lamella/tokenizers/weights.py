@@ -10,7 +10,7 @@ from pathlib import Path
 from shutil import disk_usage
 
 from lamella.errors import ModelNotFoundError
-from lamella.files import read_head
+from lamella.files import read_first_bytes
 
 LOCAL_MODEL_NAME = "local"
 GGUF_PREFIX = "gguf:"
@@ -136,7 +136,7 @@ def _check_format(path: Path, *, hint: str) -> None:
     if path.is_dir():
         raise ModelNotFoundError(f"{path} is a folder, not a GGUF file.", hint=hint)
     try:
-        start = read_head(path, limit=len(_MAGIC))
+        start = read_first_bytes(path, limit=len(_MAGIC))
     except OSError as error:
         raise unreadable_file_error(path, error) from error
     if start != _MAGIC:

@@ -3,7 +3,7 @@
 import stat
 from pathlib import Path
 
-from lamella.files import make_private_file, make_private_folder, restrict_file
+from lamella.files import make_private_file, make_private_folder, remove_access_of_other_users
 
 
 def mode(path: Path) -> int:
@@ -16,7 +16,7 @@ def test_shared_folder_and_file_are_made_private_without_adding_permissions(tmp_
     file.touch()
     file.chmod(0o444)
     make_private_folder(folder)
-    restrict_file(file)
+    remove_access_of_other_users(file)
     assert (mode(folder), mode(file)) == (0o700, 0o400)
 
 
@@ -33,5 +33,5 @@ def test_new_file_is_private_through_link_and_existing_one_unchanged(tmp_path: P
 
 def test_missing_folder_is_not_created(tmp_path: Path) -> None:
     make_private_file(tmp_path / "none" / "file")
-    restrict_file(tmp_path / "none" / "file")
+    remove_access_of_other_users(tmp_path / "none" / "file")
     assert not (tmp_path / "none").exists()

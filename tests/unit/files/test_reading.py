@@ -8,7 +8,7 @@ from time import time_ns
 import pytest
 
 from lamella.errors import SourceTooLargeError
-from lamella.files import FileCache, FileStat, read_head, read_regular_file, read_stream, to_file_stat
+from lamella.files import FileCache, FileStat, read_first_bytes, read_regular_file, read_stream, to_file_stat
 
 
 def test_regular_file_is_read_up_to_limit(tmp_path: Path) -> None:
@@ -58,9 +58,9 @@ def test_terabyte_file_is_refused_before_reading(tmp_path: Path) -> None:
 
 def test_read_head_returns_requested_bytes_and_refuses_device(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"12345")
-    assert read_head(tmp_path / "file", limit=3) == b"123"
+    assert read_first_bytes(tmp_path / "file", limit=3) == b"123"
     with pytest.raises(OSError, match="it is a device, not a file"):
-        read_head(Path("/dev/zero"), limit=3)
+        read_first_bytes(Path("/dev/zero"), limit=3)
 
 
 LONG_AGO = 1_700_000_000_000_000_000

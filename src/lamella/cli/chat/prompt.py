@@ -16,7 +16,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from lamella.cli.chat.input import CONTINUATION, PROMPT, ArgumentCompleter, complete_input
 from lamella.cli.interrupts import ignore_interrupts
 from lamella.cli.output import escape_to_short_line, get_terminal_width, wrap_line
-from lamella.files import make_private_folder, restrict_file
+from lamella.files import make_private_folder, remove_access_of_other_users
 from lamella.wiring import AttachmentResolver
 
 # Seconds between two updates of the status line.
@@ -138,6 +138,6 @@ def _open_history() -> History:
         make_private_folder(file.parent)
         # Create the file with mode 0600 first: prompt_toolkit would create it readable for other users.
         os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
-        restrict_file(file)
+        remove_access_of_other_users(file)
         return FileHistory(str(file))
     return InMemoryHistory()

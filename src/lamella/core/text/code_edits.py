@@ -87,14 +87,16 @@ def _find_path_above(lines: Sequence[str], at: int) -> str:
 def _parse_search_block(lines: Sequence[str], at: int, path: str) -> tuple[CodeEdit, int]:
     """Return the edit of the block that begins on a line, and the number of the line after it."""
     if not path:
-        raise _refused("A block of the answer names no file.")
+        raise _edit_refused_error("A block of the answer names no file.")
     end = next((index for index in range(at + 1, len(lines)) if _REPLACE_LINE.fullmatch(lines[index])), None)
     if end is None or any(_SEARCH_LINE.fullmatch(line) for line in lines[at + 1 : end]):
-        raise _refused(f"A block for {path} has no end.")
+        raise _edit_refused_error(f"A block for {path} has no end.")
     dividers = [index for index in range(at + 1, end) if _DIVIDER_LINE.fullmatch(lines[index])]
     if len(dividers) != 1:
         found = "no line" if not dividers else f"{len(dividers):,} lines"
-        raise _refused(f"A block for {path} has {found} of equals signs between search and replacement, not 1.")
+        raise _edit_refused_error(
+            f"A block for {path} has {found} of equals signs between search and replacement, not 1."
+        )
     old, new = tuple(lines[at + 1 : dividers[0]]), tuple(lines[dividers[0] + 1 : end])
     return CodeEdit(path=path, old=old, new=new, creates_file=not old), end + 1
 
@@ -118,9 +120,11 @@ def _is_diff_head(lines: Sequence[str], at: int) -> bool:
 def _parse_file_diff(lines: Sequence[str], at: int) -> tuple[list[CodeEdit], int]:
     old_path, new_path = (_parse_diff_path(lines[at + index]) for index in (0, 1))
     if new_path == _NO_FILE:
-        raise _refused(f"The answer deletes {old_path}.", hint="Delete it yourself if you agree.")
-    if old_path != _NO_FILE and _strip_side(old_path) != _strip_side(new_path):
-        raise _refused(f"The answer renames {old_path} to {new_path}.", hint="Rename it yourself, then ask again.")
+        raise _edit_refused_error(f"The answer deletes {old_path}.", hint="Delete it yourself if you agree.")
+    if old_path != _NO_FILE and _strip_git_prefix(old_path) != _strip_git_prefix(new_path):
+        raise _edit_refused_error(
+            f"The answer renames {old_path} to {new_path}.", hint="Rename it yourself, then ask again."
+        )
     edits: list[CodeEdit] = []
     at += 2
     while at < len(lines) and lines[at].startswith("@@"):
@@ -134,7 +138,7 @@ def _parse_diff_path(line: str) -> str:
     return line[4:].partition("\t")[0].strip()
 
 
-def _strip_side(path: str) -> str:
+def _strip_git_prefix(path: str) -> str:
     """Return a path without the ``a/`` or ``b/`` that git writes in front."""
     return path[2:] if path.startswith(("a/", "b/")) else path
 
@@ -181,7 +185,7 @@ def _parse_hunk(lines: Sequence[str], at: int, path: str) -> tuple[CodeEdit, int
 def _check_hunk_is_complete(head: re.Match[str] | None, found: tuple[int, int], path: str, line: str) -> None:
     counts = None if head is None or head["first"] is None else (int(head["old"] or 1), int(head["new"] or 1))
     if counts != found:
-        raise _refused(f"The diff of {path} has a line that belongs to no diff: {line[:60]}")
+        raise _edit_refused_error(f"The diff of {path} has a line that belongs to no diff: {line[:60]}")
 
 
 # Applying.
@@ -197,7 +201,7 @@ def apply_code_edits(before: str | None, edits: Sequence[CodeEdit], *, path: str
     if before is None:
         return _make_new_text(edits, path=path)
     if any(edit.creates_file for edit in edits) and before:
-        raise _refused(f"The answer creates {path}, which exists already.")
+        raise _edit_refused_error(f"The answer creates {path}, which exists already.")
     mark = _BYTE_ORDER_MARK if before.startswith(_BYTE_ORDER_MARK) else ""
     lines = _split_lines(before.removeprefix(mark))
     newline = "\r\n" if 2 * before.count("\r\n") > before.count("\n") else "\n"
@@ -208,19 +212,19 @@ def apply_code_edits(before: str | None, edits: Sequence[CodeEdit], *, path: str
         has_end = at + len(edit.old) == len(lines)
         if edit.ends_without_newline is not None:
             if not has_end or (edit.ends_without_newline[0] and is_terminated):
-                raise _refused(f"The diff of {path} does not match the end of the file.")
+                raise _edit_refused_error(f"The diff of {path} does not match the end of the file.")
             is_terminated = not edit.ends_without_newline[1]
         _replace_lines(lines, at, edit, newline=newline)
         shift += len(edit.new) - len(edit.old)
     after = mark + _join_lines(lines, newline=newline, is_terminated=is_terminated)
     if after == before:
-        raise _refused(f"The change to {path} changes nothing.")
+        raise _edit_refused_error(f"The change to {path} changes nothing.")
     return after
 
 
 def _make_new_text(edits: Sequence[CodeEdit], *, path: str) -> str:
     if len(edits) != 1 or not edits[0].creates_file or edits[0].old:
-        raise _refused(f"There is no file {path} to change.")
+        raise _edit_refused_error(f"There is no file {path} to change.")
     ends = edits[0].ends_without_newline
     return "\n".join(edits[0].new) + ("" if ends is not None and ends[1] else "\n")
 
@@ -248,23 +252,23 @@ def _find_lines(lines: Sequence[_Line], edit: CodeEdit, *, shift: int, path: str
     contents = [content for content, _ in lines]
     if not edit.old:
         if contents:
-            raise _refused(f"A change to {path} names no line of the file, so its place is unknown.")
+            raise _edit_refused_error(f"A change to {path} names no line of the file, so its place is unknown.")
         return 0
     expected = None if edit.line is None else edit.line - 1 + shift
     if expected is not None and expected >= 0 and tuple(contents[expected : expected + len(edit.old)]) == edit.old:
         return expected
-    found = _find_all(contents, edit.old, maximum=2)
+    found = _find_starts_of_run(contents, edit.old, maximum=2)
     if len(found) == 1:
         return found[0]
     shown = next((line.strip() for line in edit.old if line.strip()), "")[:60]
     if found:
-        raise _refused(f"The lines to change occur more than once in {path}: {shown}")
-    loose = _find_all([line.strip() for line in contents], [line.strip() for line in edit.old], maximum=1)
+        raise _edit_refused_error(f"The lines to change occur more than once in {path}: {shown}")
+    loose = _find_starts_of_run([line.strip() for line in contents], [line.strip() for line in edit.old], maximum=1)
     reason = f" Line {loose[0] + 1:,} differs in its spaces." if loose else ""
-    raise _refused(f"The lines to change are not in {path}: {shown}{reason}")
+    raise _edit_refused_error(f"The lines to change are not in {path}: {shown}{reason}")
 
 
-def _find_all(lines: Sequence[str], wanted: Sequence[str], *, maximum: int) -> list[int]:
+def _find_starts_of_run(lines: Sequence[str], wanted: Sequence[str], *, maximum: int) -> list[int]:
     """Return the indexes at which a run of lines begins, at most ``maximum`` of them; takes linear time."""
     text, run = "\n".join(("", *lines, "")), "\n".join(("", *wanted, ""))
     found: list[int] = []
@@ -281,5 +285,5 @@ def _replace_lines(lines: list[_Line], at: int, edit: CodeEdit, *, newline: str)
         lines[at + first : at + last] = [(content, newline) for content in edit.new[new_first:new_last]]
 
 
-def _refused(message: str, *, hint: str = _REFUSAL_HINT) -> WriteDeniedError:
+def _edit_refused_error(message: str, *, hint: str = _REFUSAL_HINT) -> WriteDeniedError:
     return WriteDeniedError(message, hint=hint)

@@ -110,13 +110,13 @@ def _myers_diff(old: list[int], new: list[int]) -> list[tuple[int, int]]:
             reached[lane] = x
             budget -= 2 + x - start
             if x >= len(old) and x - lane >= len(new):
-                return _trace_back(trace, diagonal=lane, end=x)
+                return _list_equal_pairs_of_path(trace, diagonal=lane, end=x)
         if budget < 0:
             return []
     return []
 
 
-def _trace_back(trace: list[dict[int, int]], *, diagonal: int, end: int) -> list[tuple[int, int]]:
+def _list_equal_pairs_of_path(trace: list[dict[int, int]], *, diagonal: int, end: int) -> list[tuple[int, int]]:
     same: list[tuple[int, int]] = []
     for edits in range(len(trace) - 1, -1, -1):
         reached = trace[edits]

@@ -36,7 +36,7 @@ def build_outline(text: str, *, section_chars: int = SECTION_CHARS) -> str:
         if not body:
             continue
         if index < MAX_SHOWN_SECTIONS and section_chars:
-            shown.append(_clip(body, section_chars))
+            shown.append(_truncate_section_body(body, section_chars))
         else:
             left_out += 1
     if left_out and section_chars:
@@ -78,7 +78,7 @@ def iter_headings(text: str) -> Iterator[tuple[int, int, str]]:
             yield number, len(found[1]), _CLOSING_HASHES.sub("", words).strip()
 
 
-def _clip(body: str, chars: int) -> str:
+def _truncate_section_body(body: str, chars: int) -> str:
     if len(body) <= chars:
         return body
     cut = body[:chars]

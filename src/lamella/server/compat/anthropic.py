@@ -27,13 +27,13 @@ from lamella.server.compat.neutral import (
     TextDelta,
     TextPart,
     ToolSpec,
-    check_part,
+    check_known_fields,
     is_empty,
     list_ignored_fields,
     pack_reasoning,
     parse_object,
     read_optional,
-    require,
+    require_type,
     to_json_text,
     unpack_reasoning,
     unsupported_value_error,
@@ -87,30 +87,30 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
         request.messages += _parse_message(request, message, f"messages.{place}")
     _parse_tools(request, body)
     _parse_thinking(request, body)
-    _parse_output(request, body)
-    _parse_harmless(request, body)
+    _parse_output_options(request, body)
+    _record_harmless_fields(request, body)
     return request
 
 
 def _text_parts(request: NeutralRequest, content: object, param: str) -> list[TextPart]:
     if isinstance(content, str):
         return [TextPart(content)] if content else []
-    blocks = require(content, list, param)
+    blocks = require_type(content, list, param)
     return [_text_block(request, block, f"{param}.{place}") for place, block in enumerate(blocks)]
 
 
 def _text_block(request: NeutralRequest, value: object, param: str) -> TextPart:
-    block: Json = require(value, dict, param)
+    block: Json = require_type(value, dict, param)
     if block.get("type") != "text":
         raise unsupported_value_error(f"{param}.type", block.get("type"))
-    check_part(request, block, param, ("type", "text"), unused=("cache_control", "citations"))
-    return TextPart(require(block.get("text"), str, f"{param}.text"))
+    check_known_fields(request, block, param, ("type", "text"), unused=("cache_control", "citations"))
+    return TextPart(require_type(block.get("text"), str, f"{param}.text"))
 
 
 def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterator[NeutralMessage]:
     role = message.get("role")
     content = message.get("content")
-    check_part(request, message, param, ("role", "content"))
+    check_known_fields(request, message, param, ("role", "content"))
     if role == "system":
         yield NeutralMessage("system", tuple(_text_parts(request, content, f"{param}.content")), param)
         return
@@ -119,8 +119,10 @@ def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterat
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     parts: list[Part] = []
     results: list[Part] = []
-    for place, block in enumerate(require(blocks, list, f"{param}.content")):
-        for part in _parse_block(request, require(block, dict, f"{param}.content.{place}"), f"{param}.content.{place}"):
+    for place, block in enumerate(require_type(blocks, list, f"{param}.content")):
+        for part in _parse_block(
+            request, require_type(block, dict, f"{param}.content.{place}"), f"{param}.content.{place}"
+        ):
             (results if isinstance(part, ResultPart) else parts).append(part)
     if results:
         yield NeutralMessage("tool", tuple(results), param)
@@ -135,45 +137,45 @@ def _parse_block(request: NeutralRequest, block: Json, param: str) -> Iterator[P
         case "redacted_thinking":
             yield ReasoningPart(None, None)
         case "tool_use":
-            check_part(
+            check_known_fields(
                 request, block, param, ("type", "id", "name", "input"), unused=("cache_control", "caller", "citations")
             )
-            arguments = to_json_text(require(block.get("input"), dict, f"{param}.input"))
-            name = require(block.get("name"), str, f"{param}.name")
-            yield CallPart(require(block.get("id"), str, f"{param}.id"), name, arguments)
+            arguments = to_json_text(require_type(block.get("input"), dict, f"{param}.input"))
+            name = require_type(block.get("name"), str, f"{param}.name")
+            yield CallPart(require_type(block.get("id"), str, f"{param}.id"), name, arguments)
         case "tool_result":
             known = ("type", "tool_use_id", "content", "is_error")
-            check_part(request, block, param, known, unused=("cache_control",))
+            check_known_fields(request, block, param, known, unused=("cache_control",))
             content = block.get("content")
             inner = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
             parts = [
                 part
-                for place, one in enumerate(require(inner, list, f"{param}.content"))
-                for part in _parse_shown(
-                    request, require(one, dict, f"{param}.content.{place}"), f"{param}.content.{place}"
+                for place, one in enumerate(require_type(inner, list, f"{param}.content"))
+                for part in _parse_visible_block(
+                    request, require_type(one, dict, f"{param}.content.{place}"), f"{param}.content.{place}"
                 )
             ]
-            call = require(block.get("tool_use_id"), str, f"{param}.tool_use_id")
+            call = require_type(block.get("tool_use_id"), str, f"{param}.tool_use_id")
             has_failed = read_optional(block, "is_error", bool, f"{param}.is_error") or False
             yield ResultPart(call, tuple(parts), has_failed)
         case _:
-            yield from _parse_shown(request, block, param)
+            yield from _parse_visible_block(request, block, param)
 
 
-def _parse_shown(request: NeutralRequest, block: Json, param: str) -> Iterator[TextPart | ImagePart | FilePart]:
+def _parse_visible_block(request: NeutralRequest, block: Json, param: str) -> Iterator[TextPart | ImagePart | FilePart]:
     """Yield the parts of a block that a user or a tool shows the model."""
     match block.get("type"):
         case "text":
             yield _text_block(request, block, param)
         case "image":
-            check_part(request, block, param, ("type", "source"), unused=("cache_control",))
+            check_known_fields(request, block, param, ("type", "source"), unused=("cache_control",))
             yield _parse_image(request, block, param)
         case "document":
             yield from _parse_document(request, block, param)
         case "search_result":
             known = ("type", "title", "source", "content")
-            check_part(request, block, param, known, unused=("cache_control", "citations"))
-            for place, one in enumerate(require(block.get("content"), list, f"{param}.content")):
+            check_known_fields(request, block, param, known, unused=("cache_control", "citations"))
+            for place, one in enumerate(require_type(block.get("content"), list, f"{param}.content")):
                 _text_block(request, one, f"{param}.content.{place}")
             yield from map(TextPart, _search_result_texts(block))
         case kind if kind in _JSON_BLOCKS:
@@ -183,7 +185,11 @@ def _parse_shown(request: NeutralRequest, block: Json, param: str) -> Iterator[T
 
 
 def _search_result_texts(block: Json) -> list[str]:
-    return [*_texts_in(block.get("title")), *_texts_in(block.get("source")), *_texts_in(block.get("content"))]
+    return [
+        *_iter_texts_in(block.get("title")),
+        *_iter_texts_in(block.get("source")),
+        *_iter_texts_in(block.get("content")),
+    ]
 
 
 def _block_json(block: Json) -> str:
@@ -191,80 +197,80 @@ def _block_json(block: Json) -> str:
 
 
 def _parse_image(request: NeutralRequest, block: Json, param: str) -> ImagePart:
-    source = require(block.get("source"), dict, f"{param}.source")
+    source = require_type(block.get("source"), dict, f"{param}.source")
     match source.get("type"):
         case "base64":
-            check_part(request, source, f"{param}.source", ("type", "media_type", "data"))
-            media = require(source.get("media_type"), str, f"{param}.source.media_type")
-            return ImagePart(media_type=media, data=require(source.get("data"), str, f"{param}.source.data"))
+            check_known_fields(request, source, f"{param}.source", ("type", "media_type", "data"))
+            media = require_type(source.get("media_type"), str, f"{param}.source.media_type")
+            return ImagePart(media_type=media, data=require_type(source.get("data"), str, f"{param}.source.data"))
         case "url":
-            check_part(request, source, f"{param}.source", ("type", "url"))
-            return ImagePart(url=require(source.get("url"), str, f"{param}.source.url"))
+            check_known_fields(request, source, f"{param}.source", ("type", "url"))
+            return ImagePart(url=require_type(source.get("url"), str, f"{param}.source.url"))
     raise unsupported_value_error(f"{param}.source.type", source.get("type"))
 
 
 def _parse_document(request: NeutralRequest, block: Json, param: str) -> Iterator[TextPart | ImagePart | FilePart]:
-    source = require(block.get("source"), dict, f"{param}.source")
+    source = require_type(block.get("source"), dict, f"{param}.source")
     name = read_optional(block, "title", str, f"{param}.title") or ""
     kind = source.get("type")
-    check_part(request, source, f"{param}.source", _DOCUMENT_SOURCES.get(str(kind), ("type",)))
+    check_known_fields(request, source, f"{param}.source", _DOCUMENT_SOURCES.get(str(kind), ("type",)))
     is_text = kind in ("text", "content")
     if block.get("citations") != {"enabled": False}:
-        check_part(
+        check_known_fields(
             request, block, param, ("type", "source", "title", "cache_control", *(("context",) if is_text else ()))
         )
-    check_part(request, {"cache_control": block.get("cache_control")}, param, (), unused=("cache_control",))
+    check_known_fields(request, {"cache_control": block.get("cache_control")}, param, (), unused=("cache_control",))
     if is_text:
         # The other APIs have no titles of texts, so the title is a text of its own.
-        yield from map(TextPart, _document_head(block))
+        yield from map(TextPart, _list_document_head_lines(block))
     match kind:
         case "base64":
-            media = require(source.get("media_type"), str, f"{param}.source.media_type")
-            yield FilePart(media, require(source.get("data"), str, f"{param}.source.data"), name=name)
+            media = require_type(source.get("media_type"), str, f"{param}.source.media_type")
+            yield FilePart(media, require_type(source.get("data"), str, f"{param}.source.data"), name=name)
         case "text":
-            yield TextPart(require(source.get("data"), str, f"{param}.source.data"))
+            yield TextPart(require_type(source.get("data"), str, f"{param}.source.data"))
         case "url":
-            yield FilePart(url=require(source.get("url"), str, f"{param}.source.url"), name=name)
+            yield FilePart(url=require_type(source.get("url"), str, f"{param}.source.url"), name=name)
         case "content" if isinstance(source.get("content"), str):
             yield TextPart(source["content"])
         case "content":
             at = f"{param}.source.content"
-            for place, one in enumerate(require(source.get("content"), list, at)):
-                yield from _parse_shown(request, require(one, dict, f"{at}.{place}"), f"{at}.{place}")
+            for place, one in enumerate(require_type(source.get("content"), list, at)):
+                yield from _parse_visible_block(request, require_type(one, dict, f"{at}.{place}"), f"{at}.{place}")
         case _:
             raise unsupported_value_error(f"{param}.source.type", kind)
 
 
-def _document_head(block: Json) -> list[str]:
-    return [*_texts_in(block.get("title")), *_texts_in(block.get("context"))]
+def _list_document_head_lines(block: Json) -> list[str]:
+    return [*_iter_texts_in(block.get("title")), *_iter_texts_in(block.get("context"))]
 
 
 def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     for place, tool in enumerate(read_optional(body, "tools", list) or []):
         param = f"tools.{place}"
-        kind = require(tool, dict, param).get("type")
+        kind = require_type(tool, dict, param).get("type")
         if kind not in (None, "custom"):
             raise unsupported_value_error(f"{param}.type", kind)
         known = ("type", "name", "description", "input_schema", "strict")
         harmless = ("cache_control", "defer_loading", "eager_input_streaming")
         given = {one: value for one, value in tool.items() if value is not False and value != ["direct"]}
-        check_part(request, given, param, known, unused=harmless, prefix="tools.")
-        name = require(tool.get("name"), str, f"{param}.name")
-        schema = require(tool.get("input_schema"), dict, f"{param}.input_schema")
+        check_known_fields(request, given, param, known, unused=harmless, prefix="tools.")
+        name = require_type(tool.get("name"), str, f"{param}.name")
+        schema = require_type(tool.get("input_schema"), dict, f"{param}.input_schema")
         strict = read_optional(tool, "strict", bool, f"{param}.strict")
         description = read_optional(tool, "description", str, f"{param}.description")
         request.tools.append(ToolSpec(name, description, schema, strict, own_name=name))
     choice = read_optional(body, "tool_choice", dict)
     if choice is None:
         return
-    check_part(request, choice, "tool_choice", ("type", "name", "disable_parallel_tool_use"))
+    check_known_fields(request, choice, "tool_choice", ("type", "name", "disable_parallel_tool_use"))
     match choice.get("type"):
         case "auto" | "none" as same:
             request.tool_choice = same
         case "any":
             request.tool_choice = "required"
         case "tool":
-            request.tool_choice = f"tool:{require(choice.get('name'), str, 'tool_choice.name')}"
+            request.tool_choice = f"tool:{require_type(choice.get('name'), str, 'tool_choice.name')}"
         case other:
             raise unsupported_value_error("tool_choice.type", other)
     is_serial = read_optional(choice, "disable_parallel_tool_use", bool, "tool_choice.disable_parallel_tool_use")
@@ -273,7 +279,7 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
 
 def _parse_thinking(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     thinking = read_optional(body, "thinking", dict) or {}
-    check_part(
+    check_known_fields(
         request,
         thinking,
         "thinking",
@@ -287,37 +293,37 @@ def _parse_thinking(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         case "disabled":
             request.effort = "none"
         case "enabled":
-            budget = require(thinking.get("budget_tokens"), int, "thinking.budget_tokens")
+            budget = require_type(thinking.get("budget_tokens"), int, "thinking.budget_tokens")
             request.effort = "low" if budget <= _LOW_BUDGET else "medium" if budget <= _MEDIUM_BUDGET else "high"
         case other:
             raise unsupported_value_error("thinking.type", other)
     request.params["effort"] = "thinking" if thinking else "output_config.effort"
 
 
-def _parse_output(request: NeutralRequest, body: Mapping[str, Any]) -> None:
+def _parse_output_options(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     config = read_optional(body, "output_config", dict) or {}
     for name, value in config.items():
         if name not in ("effort", "format") and not is_empty(value):
             raise unsupported_value_error(f"output_config.{name[:60]}", value)
     if config.get("effort") is not None and request.effort != "none":
-        request.effort = require(config["effort"], str, "output_config.effort")
+        request.effort = require_type(config["effort"], str, "output_config.effort")
     form = config.get("format") or body.get("output_format")
     param = "output_config.format" if config.get("format") else "output_format"
     request.params["json_format"] = param
     if form is None:
         return
-    if require(form, dict, param).get("type") != "json_schema":
+    if require_type(form, dict, param).get("type") != "json_schema":
         raise unsupported_value_error(f"{param}.type", form.get("type"))
-    check_part(request, form, param, ("type", "schema"), unused=("name",), prefix=f"{param}.")
-    request.json_format = JsonFormat(require(form.get("schema"), dict, f"{param}.schema"), strict=True)
+    check_known_fields(request, form, param, ("type", "schema"), unused=("name",), prefix=f"{param}.")
+    request.json_format = JsonFormat(require_type(form.get("schema"), dict, f"{param}.schema"), strict=True)
 
 
-def _parse_harmless(request: NeutralRequest, body: Mapping[str, Any]) -> None:
+def _record_harmless_fields(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     metadata = read_optional(body, "metadata", dict) or {}
     if metadata:
         request.record_ignored_field("metadata")
     management = read_optional(body, "context_management", dict) or {}
-    check_part(request, management, "context_management", ("edits",))
+    check_known_fields(request, management, "context_management", ("edits",))
     for edit in read_optional(management, "edits", list, "context_management.edits") or []:
         # Keeping all thinking is what happens anyway.
         keeps = isinstance(edit, dict) and str(edit.get("type")).startswith("clear_thinking")
@@ -349,7 +355,7 @@ def build(request: NeutralRequest, model: str, *, max_tokens: int) -> Json:
     for name in ("presence_penalty", "frequency_penalty"):
         if getattr(request, name) is not None:
             raise request.unsupported_field_error(name, "Anthropic's API")
-    return body | _build_output(request)
+    return body | _build_output_options(request)
 
 
 def _join_results(messages: Sequence[NeutralMessage]) -> Iterator[NeutralMessage]:
@@ -383,7 +389,7 @@ def _build_tools(request: NeutralRequest) -> Json:
     return ({"tools": tools} if tools else {}) | ({"tool_choice": choice} if choice else {})
 
 
-def _build_output(request: NeutralRequest) -> Json:
+def _build_output_options(request: NeutralRequest) -> Json:
     config: Json = {}
     thinking: Json = {}
     if request.effort is not None:
@@ -396,7 +402,7 @@ def _build_output(request: NeutralRequest) -> Json:
             raise request.unsupported_field_error("effort", "Anthropic's API")
     if request.json_format is not None:
         config["format"] = {"type": "json_schema", "schema": request.json_format.schema}
-        request.leave_out_format_names()
+        request.record_unused_format_names()
     return thinking | ({"output_config": config} if config else {})
 
 
@@ -412,7 +418,7 @@ def _build_part(request: NeutralRequest, part: Part) -> Json:
             # The API rejects empty text blocks.
             return {"type": "text", "text": text} if text else {}
         case ImagePart():
-            return {"type": "image", "source": _source(part.media_type, part.data, part.url)}
+            return {"type": "image", "source": _build_source(part.media_type, part.data, part.url)}
         case FilePart():
             return _build_document(part)
         case ReasoningPart(ApiFormat.MESSAGES, native) if native is not None:
@@ -436,10 +442,10 @@ def _build_part(request: NeutralRequest, part: Part) -> Json:
 
 def _build_document(part: FilePart) -> Json:
     title = {"title": part.name} if part.name else {}
-    return {"type": "document", "source": _source(part.media_type, part.data, part.url), **title}
+    return {"type": "document", "source": _build_source(part.media_type, part.data, part.url), **title}
 
 
-def _source(media_type: str, data: str, url: str) -> Json:
+def _build_source(media_type: str, data: str, url: str) -> Json:
     return {"type": "url", "url": url} if url else {"type": "base64", "media_type": media_type, "data": data}
 
 
@@ -553,94 +559,99 @@ class Writer:
         """Yield an event of the answer in the format of this API."""
         match event:
             case AnswerStart():
-                begun = {**self._head(), "content": [], "stop_reason": None, "usage": self._usage(TokenUsage())}
-                yield _event("message_start", message=begun)
+                begun = {
+                    **self._begin_message(),
+                    "content": [],
+                    "stop_reason": None,
+                    "usage": self._usage(TokenUsage()),
+                }
+                yield _format_sse_event("message_start", message=begun)
             case TextDelta(text) | RefusalDelta(text) if text:
-                yield from self._begin("text", {"type": "text", "text": ""})
+                yield from self._begin_block("text", {"type": "text", "text": ""})
                 self._blocks[-1]["text"] += text
-                yield self._delta({"type": "text_delta", "text": text})
+                yield self._format_delta_event({"type": "text_delta", "text": text})
             case ReasoningDelta(text) if text:
-                yield from self._begin("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+                yield from self._begin_block("thinking", {"type": "thinking", "thinking": "", "signature": ""})
                 self._blocks[-1]["thinking"] += text
-                yield self._delta({"type": "thinking_delta", "thinking": text})
+                yield self._format_delta_event({"type": "thinking_delta", "thinking": text})
             case ReasoningEnd(wire, native):
-                yield from self._begin("thinking", {"type": "thinking", "thinking": "", "signature": ""})
+                yield from self._begin_block("thinking", {"type": "thinking", "thinking": "", "signature": ""})
                 signature = pack_reasoning(wire, native)
                 self._blocks[-1]["signature"] = signature
-                yield self._delta({"type": "signature_delta", "signature": signature})
-                yield from self._close()
+                yield self._format_delta_event({"type": "signature_delta", "signature": signature})
+                yield from self._end_open_block()
             case CallStart(call, name):
-                yield from self._close()
+                yield from self._end_open_block()
                 self._arguments = []
-                yield from self._begin("tool_use", {"type": "tool_use", "id": call, "name": name, "input": {}})
+                yield from self._begin_block("tool_use", {"type": "tool_use", "id": call, "name": name, "input": {}})
             case CallDelta(text):
                 self._arguments.append(text)
-                yield self._delta({"type": "input_json_delta", "partial_json": text})
+                yield self._format_delta_event({"type": "input_json_delta", "partial_json": text})
             case CallEnd():
                 written = "".join(self._arguments)
                 given = parse_object(written)
                 self._blocks[-1]["input"] = {"input": written} if given is None else given
-                yield from self._close()
+                yield from self._end_open_block()
             case AnswerEnd(stop, usage, sequence):
                 self._end = event
-                yield from self._close()
+                yield from self._end_open_block()
                 delta = {"stop_reason": _STOP_REASONS.get(stop, "end_turn"), "stop_sequence": sequence}
-                yield _event("message_delta", delta=delta, usage=self._usage(usage))
-                yield _event("message_stop")
+                yield _format_sse_event("message_delta", delta=delta, usage=self._usage(usage))
+                yield _format_sse_event("message_stop")
 
     def write_error(self, error: Mapping[str, object]) -> bytes:
         """Return the event for an error after the answer began."""
-        return _event("error", error=error)
+        return _format_sse_event("error", error=error)
 
     def body(self) -> Json:
         """Return the whole answer."""
         assert self._end is not None, "the answer has ended"
         ended = {"stop_reason": _STOP_REASONS.get(self._end.stop, "end_turn"), "stop_sequence": self._end.sequence}
-        return {**self._head(), "content": self._blocks, **ended, "usage": self._usage(self._end.usage)}
+        return {**self._begin_message(), "content": self._blocks, **ended, "usage": self._usage(self._end.usage)}
 
-    def _head(self) -> Json:
+    def _begin_message(self) -> Json:
         named = {"id": self._id, "type": "message", "role": "assistant", "model": self._model}
         return {**named, "stop_sequence": None}
 
     def _usage(self, usage: TokenUsage) -> dict[str, object]:
         return usage_to_json(ApiFormat.MESSAGES, usage)
 
-    def _begin(self, kind: str, block: Json) -> Iterator[bytes]:
+    def _begin_block(self, kind: str, block: Json) -> Iterator[bytes]:
         if self._open == kind:
             return
-        yield from self._close()
+        yield from self._end_open_block()
         self._open = kind
         self._blocks.append(block)
-        yield _event("content_block_start", index=len(self._blocks) - 1, content_block=dict(block))
+        yield _format_sse_event("content_block_start", index=len(self._blocks) - 1, content_block=dict(block))
 
-    def _close(self) -> Iterator[bytes]:
+    def _end_open_block(self) -> Iterator[bytes]:
         if self._open is not None:
             self._open = None
-            yield _event("content_block_stop", index=len(self._blocks) - 1)
+            yield _format_sse_event("content_block_stop", index=len(self._blocks) - 1)
 
-    def _delta(self, delta: Json) -> bytes:
-        return _event("content_block_delta", index=len(self._blocks) - 1, delta=delta)
+    def _format_delta_event(self, delta: Json) -> bytes:
+        return _format_sse_event("content_block_delta", index=len(self._blocks) - 1, delta=delta)
 
 
-def _event(kind: str, **fields: object) -> bytes:
+def _format_sse_event(kind: str, **fields: object) -> bytes:
     return format_event({"type": kind, **fields}, name=kind)
 
 
 def collect_texts(body: Mapping[str, Any]) -> list[str]:
     """Return all texts of a request: system prompt, messages, results and arguments of calls."""
-    return [*_texts_in(body.get("system")), *_texts_in(body.get("messages"))]
+    return [*_iter_texts_in(body.get("system")), *_iter_texts_in(body.get("messages"))]
 
 
-def _texts_in(value: object) -> Sequence[str]:
+def _iter_texts_in(value: object) -> Sequence[str]:
     if isinstance(value, str):
         return [value] if value else []
     if isinstance(value, list):
-        return [text for one in value for text in _texts_in(one)]
+        return [text for one in value for text in _iter_texts_in(one)]
     if not isinstance(value, dict):
         return []
     match value.get("type"):
         case "text":
-            return _texts_in(value.get("text"))
+            return _iter_texts_in(value.get("text"))
         case "tool_use":
             return [to_json_text(value.get("input"))]
         case "document" if isinstance(value.get("source"), dict):
@@ -648,11 +659,11 @@ def _texts_in(value: object) -> Sequence[str]:
             if source.get("type") not in ("text", "content"):
                 return []
             shown = source.get("data") if source.get("type") == "text" else source.get("content")
-            return [*_document_head(value), *_texts_in(shown)]
+            return [*_list_document_head_lines(value), *_iter_texts_in(shown)]
         case "search_result":
             return _search_result_texts(value)
         case kind if kind in _JSON_BLOCKS:
             return [_block_json(value)]
         case "thinking" | "redacted_thinking" | "image":
             return []
-    return _texts_in(value.get("content"))
+    return _iter_texts_in(value.get("content"))

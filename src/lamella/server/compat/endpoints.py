@@ -18,7 +18,7 @@ from lamella.server.compat.descriptions import (
     TokenCountJson,
     TokenCountRequest,
 )
-from lamella.server.compat.json_spans import Replacement, encode_json, find_members, find_root, splice
+from lamella.server.compat.json_spans import Replacement, encode_json, find_members, find_root, replace_spans
 from lamella.server.compat.requests import build_passthrough_body, parse_object_body, parse_request
 from lamella.server.compat.service import (
     CompatService,
@@ -44,7 +44,7 @@ def _service(request: Request) -> CompatService:
     return service
 
 
-async def _answer(request: Request, answering: Awaitable[Response]) -> Response:
+async def _answer_or_error(request: Request, answering: Awaitable[Response]) -> Response:
     try:
         return await answering
     except UpstreamError as error:
@@ -60,7 +60,7 @@ async def _answer(request: Request, answering: Awaitable[Response]) -> Response:
 )
 async def create_chat_completion(request: Request, caller: ChatCaller) -> Response:
     """Answer a request as OpenAI's API does; the messages of the request are the whole conversation."""
-    return await _answer(request, _service(request).answer(request, ApiFormat.CHAT, caller))
+    return await _answer_or_error(request, _service(request).answer(request, ApiFormat.CHAT, caller))
 
 
 @router.post(
@@ -72,7 +72,7 @@ async def create_chat_completion(request: Request, caller: ChatCaller) -> Respon
 )
 async def create_response(request: Request, caller: ChatCaller) -> Response:
     """Answer a request as OpenAI's API does; `previous_response_id` continues a stored response of the same owner."""
-    return await _answer(request, _service(request).answer(request, ApiFormat.RESPONSES, caller))
+    return await _answer_or_error(request, _service(request).answer(request, ApiFormat.RESPONSES, caller))
 
 
 @router.post(
@@ -84,7 +84,7 @@ async def create_response(request: Request, caller: ChatCaller) -> Response:
 )
 async def create_message(request: Request, caller: ChatCaller) -> Response:
     """Answer a request as Anthropic's API does; the messages of the request are the whole conversation."""
-    return await _answer(request, _service(request).answer(request, ApiFormat.MESSAGES, caller))
+    return await _answer_or_error(request, _service(request).answer(request, ApiFormat.MESSAGES, caller))
 
 
 @router.post(
@@ -102,7 +102,7 @@ async def count_tokens(request: Request, caller: ChatCaller) -> Response:
     upstream = await service.find_upstream_or_default(caller, client.model, notes)
     if upstream.endpoint is not None and ApiFormat.MESSAGES in upstream.endpoint.api_formats:
         body = build_passthrough_body(client, model=upstream.name_without_provider)
-        return await _forward(service, request, upstream, "/messages/count_tokens", body, notes=notes)
+        return await _forward_to_upstream(service, request, upstream, "/messages/count_tokens", body, notes=notes)
     counter = service.state.engine_pool.services.counter.get_tokenizer(upstream.model)
     texts = FORMATS[ApiFormat.MESSAGES].collect_texts(client.body)
     tools = encode_json(client.body.get("tools") or []).decode()
@@ -122,8 +122,8 @@ async def read_response(response_id: str, request: Request, caller: ReadCaller) 
     found = await service.run_in_worker(lambda: service.responses.find(caller.owner, response_id))
     if found is not None:
         return EscapedJSONResponse(found.body)
-    upstream = await _upstream_of_response(service, caller, response_id)
-    return await _forward(service, request, upstream, f"/responses/{response_id}", None, method="GET")
+    upstream = await _find_upstream_of_response(service, caller, response_id)
+    return await _forward_to_upstream(service, request, upstream, f"/responses/{response_id}", None, method="GET")
 
 
 @router.delete(
@@ -138,8 +138,8 @@ async def delete_response(response_id: str, request: Request, caller: ChatCaller
     if await service.run_in_worker(lambda: service.responses.find(caller.owner, response_id)) is not None:
         await service.run_in_worker(lambda: service.responses.delete(caller.owner, response_id))
         return EscapedJSONResponse({"id": response_id, "object": "response", "deleted": True})
-    upstream = await _upstream_of_response(service, caller, response_id)
-    return await _forward(service, request, upstream, f"/responses/{response_id}", None, method="DELETE")
+    upstream = await _find_upstream_of_response(service, caller, response_id)
+    return await _forward_to_upstream(service, request, upstream, f"/responses/{response_id}", None, method="DELETE")
 
 
 @router.post("/embeddings", include_in_schema=False)
@@ -155,10 +155,12 @@ async def create_embeddings(request: Request, caller: ChatCaller) -> Response:
         )
     named = str(body.get("model") or "")
     own = named.removeprefix("openai:").removeprefix("openai-chat:")
-    return await _forward(service, request, upstream, "/embeddings", data if own == named else _with_model(data, own))
+    return await _forward_to_upstream(
+        service, request, upstream, "/embeddings", data if own == named else _with_model_name(data, own)
+    )
 
 
-async def _upstream_of_response(service: CompatService, caller: Caller, response_id: str) -> Upstream:
+async def _find_upstream_of_response(service: CompatService, caller: Caller, response_id: str) -> Upstream:
     """Return the upstream that may have a response, if it belongs to the caller."""
     upstream = await service.find_upstream_or_default(caller, "", [])
     has_responses = upstream.endpoint is not None and ApiFormat.RESPONSES in upstream.endpoint.api_formats
@@ -166,18 +168,18 @@ async def _upstream_of_response(service: CompatService, caller: Caller, response
     if (
         not has_responses
         or not is_plain
-        or not await service.run_in_worker(lambda: service.responses.owns(caller.owner, response_id))
+        or not await service.run_in_worker(lambda: service.responses.is_owned_by(caller.owner, response_id))
     ):
         raise NotFoundError(f"There is no response {response_id[:100]!r}.", hint="Send the id of one as it came.")
     return upstream
 
 
-def _with_model(data: bytes, model: str) -> bytes:
+def _with_model_name(data: bytes, model: str) -> bytes:
     members = find_members(data, find_root(data))
-    return splice(data, [Replacement(members["model"], encode_json(model))]) if "model" in members else data
+    return replace_spans(data, [Replacement(members["model"], encode_json(model))]) if "model" in members else data
 
 
-async def _forward(
+async def _forward_to_upstream(
     service: CompatService,
     request: Request,
     upstream: Upstream,

@@ -27,10 +27,10 @@ _AGENT_HEADER = "x-claude-code-agent-id"
 
 def chain_hashes(owner: str, wire: str, head: object, messages: Sequence[object]) -> list[str]:
     """Return the hash after the head (system prompt and tools), and the hash after each message."""
-    last = _hash([owner.encode(), wire.encode(), _canonical(head)])
+    last = _hash([owner.encode(), wire.encode(), _to_canonical_json(head)])
     hashes = [last.hex()]
     for message in messages:
-        last = _hash([last, _canonical(message)])
+        last = _hash([last, _to_canonical_json(message)])
         hashes.append(last.hex())
     return hashes
 
@@ -84,7 +84,7 @@ def has_breakpoints(value: object) -> bool:
 def find_conversation_label(headers: Mapping[str, str], body: Mapping[str, object]) -> str | None:
     """Return the label that a client gives its conversation, or None; the first of the known places counts."""
     own, session = headers.get(CONVERSATION_HEADER), find_session_id(headers)
-    places = (own, session, body.get("prompt_cache_key"), _metadata_session(body))
+    places = (own, session, body.get("prompt_cache_key"), _find_session_in_metadata(body))
     found = next((one for one in places if isinstance(one, str) and one.strip()), None)
     return None if found is None else found[:_MAX_LABEL_CHARS]
 
@@ -97,7 +97,7 @@ def find_session_id(headers: Mapping[str, str]) -> str | None:
     return next((one for one in (session, *others) if one and one.strip()), None)
 
 
-def _metadata_session(body: Mapping[str, object]) -> str | None:
+def _find_session_in_metadata(body: Mapping[str, object]) -> str | None:
     """Return the session in ``metadata.user_id``, where Claude Code sends a JSON object as text."""
     metadata = body.get("metadata")
     user = metadata.get("user_id") if isinstance(metadata, dict) else None
@@ -111,7 +111,7 @@ def _metadata_session(body: Mapping[str, object]) -> str | None:
     return session if isinstance(session, str) else None
 
 
-def _canonical(value: object) -> bytes:
+def _to_canonical_json(value: object) -> bytes:
     plain = without_breakpoints(value)
     try:
         return msgspec.json.encode(plain, order="sorted")

@@ -1,7 +1,7 @@
 """Byte positions in JSON documents, so that parts of a request can be replaced and all other bytes stay as they are.
 
 ``iter_members`` and ``iter_items`` return the spans of the values of an object and of an array. ``find_text_spans``
-converts positions in a decoded string to byte positions. ``splice`` applies replacements. ``decode_json`` decodes what
+converts positions in a decoded string to byte positions. ``replace_spans`` applies replacements. ``decode_json`` decodes what
 a client sent, including halves of surrogate pairs, which JavaScript programs send when they cut a text.
 """
 
@@ -166,7 +166,7 @@ def _to_written_positions(written: str, positions: Sequence[int]) -> list[int]:
     return found
 
 
-def splice(data: bytes, replacements: Sequence[Replacement]) -> bytes:
+def replace_spans(data: bytes, replacements: Sequence[Replacement]) -> bytes:
     """Return the document with new bytes in some spans, which do not overlap."""
     parts: list[bytes] = []
     at = 0

@@ -156,7 +156,7 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage, abilities:
                 native = ProviderReply(format=str(wire).removeprefix(PROVIDER_FORMAT), json=str(item.get("json")))
             case ReasoningPart():
                 request.record_ignored_field("reasoning")
-    if native is not None and not _says_the_same(native, texts, calls):
+    if native is not None and not _has_same_texts_and_calls(native, texts, calls):
         # The client has changed its copy of the answer. The copy inside the signature would undo that.
         request.record_ignored_field("reasoning")
         native = None
@@ -206,7 +206,7 @@ def _decode_image(part: ImagePart, param: str) -> ImageData:
     return ImageData(media_type=part.media_type, data=data, width=0, height=0, hash=sha256(data).hexdigest())
 
 
-def _says_the_same(native: ProviderReply, texts: Sequence[str], calls: Sequence[ToolCall]) -> bool:
+def _has_same_texts_and_calls(native: ProviderReply, texts: Sequence[str], calls: Sequence[ToolCall]) -> bool:
     """Return whether an answer in the form of its provider has the texts and the calls of the client's copy."""
     if native.format != "gemini":
         return not any(text.strip() for text in texts)
@@ -231,7 +231,7 @@ def _build_extra_fields(request: NeutralRequest, kind: str) -> Json:
         raise request.unsupported_field_error("parallel_calls", "this model")
     if any(one.strict for one in request.tools):
         request.record_ignored_field("tools.strict")
-    request.leave_out_format_names()
+    request.record_unused_format_names()
     if kind == "gemini":
         values: Json = {
             "stopSequences": request.stop,
@@ -299,12 +299,12 @@ async def read_deltas(deltas: AsyncIterator[Delta]) -> AsyncGenerator[AnswerEven
                     write = write if write is None else (delta.write or 0) + (delta.write_long or 0)
                     usage = TokenUsage(delta.plain, delta.read, write, delta.output, delta.reasoning)
                 case StopDelta():
-                    for event in _end(delta, calls, usage):
+                    for event in _make_end_events(delta, calls, usage):
                         yield event
                     return
 
 
-def _end(stop: StopDelta, calls: Sequence[ToolCall], usage: TokenUsage) -> list[AnswerEvent]:
+def _make_end_events(stop: StopDelta, calls: Sequence[ToolCall], usage: TokenUsage) -> list[AnswerEvent]:
     events: list[AnswerEvent] = []
     if calls and stop.provider_reply is not None:
         native = {"json": stop.provider_reply.json}

@@ -147,7 +147,7 @@ class NeutralRequest:
         if name not in self.unused:
             self.unused.append(name)
 
-    def leave_out_format_names(self) -> None:
+    def record_unused_format_names(self) -> None:
         """Record the fields that only name or describe the schema of the answer, for an API that takes the schema alone."""
         form, param = self.json_format, self.params.get("json_format", "json_format")
         if form is not None:
@@ -263,7 +263,7 @@ def split_packed_call_id(call_id: str) -> tuple[str, ReasoningPart | None]:
 # Reading fields.
 
 
-def require(value: object, kind: type | tuple[type, ...], param: str) -> Any:  # noqa: ANN401 - checked JSON
+def require_type(value: object, kind: type | tuple[type, ...], param: str) -> Any:  # noqa: ANN401 - checked JSON
     """Return a value if it has the type; otherwise raise the error that names the field."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise RefusedFieldError(
@@ -275,7 +275,7 @@ def require(value: object, kind: type | tuple[type, ...], param: str) -> Any:  #
 def read_optional(body: Mapping[str, Any], name: str, kind: type | tuple[type, ...], param: str = "") -> Any:  # noqa: ANN401
     """Return a field of an object, or None if it is missing or null."""
     value = body.get(name)
-    return None if value is None else require(value, kind, param or name)
+    return None if value is None else require_type(value, kind, param or name)
 
 
 def is_empty(value: object) -> bool:
@@ -300,7 +300,7 @@ def list_ignored_fields(body: Mapping[str, Any], known: frozenset[str], *, unuse
     return found
 
 
-def check_part(
+def check_known_fields(
     request: NeutralRequest,
     part: Mapping[str, Any],
     param: str,

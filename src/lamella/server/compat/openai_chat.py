@@ -27,12 +27,12 @@ from lamella.server.compat.neutral import (
     TextDelta,
     TextPart,
     ToolSpec,
-    check_part,
+    check_known_fields,
     is_empty,
     list_ignored_fields,
     pack_reasoning_into_call_id,
     read_optional,
-    require,
+    require_type,
     split_data_url,
     split_packed_call_id,
     unsupported_value_error,
@@ -63,7 +63,7 @@ _DEFAULTS: Mapping[str, tuple[object, ...]] = {
     "store": (False,),
 }
 _MAX_STOP_SEQUENCES = 4
-# The name of a schema without one. OpenAI's APIs require a name.
+# The name of a schema without one. OpenAI's APIs require_type a name.
 DEFAULT_FORMAT_NAME = "answer"
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 _MESSAGE_FIELDS: Mapping[str, tuple[str, ...]] = {
@@ -107,15 +107,15 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
         },
     )
     request.unused += list_ignored_fields(body, _KNOWN, unused=_UNUSED)
-    check_part(request, options, "stream_options", ("include_usage",), unused=("include_obfuscation",))
+    check_known_fields(request, options, "stream_options", ("include_usage",), unused=("include_obfuscation",))
     for name, harmless in _DEFAULTS.items():
         if not is_empty(body.get(name)) and body[name] not in harmless:
             raise unsupported_value_error(name, body[name])
     for place, message in enumerate(body["messages"]):
         request.messages += _parse_message(request, message, f"messages.{place}")
     request.tools = [*_parse_tools(request, body), *_parse_functions(request, body)]
-    request.tool_choice = _parse_choice(request, body)
-    request.json_format = _parse_format(request, read_optional(body, "response_format", dict))
+    request.tool_choice = _parse_tool_choice(request, body)
+    request.json_format = _parse_answer_format(request, read_optional(body, "response_format", dict))
     if body.get("store") is False:
         request.record_ignored_field("store")
     return request
@@ -126,7 +126,7 @@ def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterat
     role = message.get("role")
     fields = _MESSAGE_FIELDS.get(str(role))
     if fields is not None:
-        check_part(request, message, param, fields, unused=_UNUSED_IN_MESSAGES, prefix="messages.")
+        check_known_fields(request, message, param, fields, unused=_UNUSED_IN_MESSAGES, prefix="messages.")
     match role:
         case "system" | "developer":
             yield NeutralMessage("system", tuple(_parse_content(request, content, f"{param}.content")), param)
@@ -135,10 +135,10 @@ def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterat
         case "assistant":
             yield NeutralMessage("assistant", tuple(_parse_answer(request, message, param)), param)
         case "tool":
-            call, _ = split_packed_call_id(require(message.get("tool_call_id"), str, f"{param}.tool_call_id"))
+            call, _ = split_packed_call_id(require_type(message.get("tool_call_id"), str, f"{param}.tool_call_id"))
             yield NeutralMessage("tool", (_parse_result(request, call, content, param),), param)
         case "function":
-            name = require(message.get("name"), str, f"{param}.name")
+            name = require_type(message.get("name"), str, f"{param}.name")
             yield NeutralMessage("tool", (_parse_result(request, name, content, param),), param)
         case _:
             raise unsupported_value_error(f"{param}.role", role)
@@ -158,12 +158,14 @@ def _parse_answer(request: NeutralRequest, message: Json, param: str) -> Iterato
     for place, call in enumerate(read_optional(message, "tool_calls", list, f"{param}.tool_calls") or []):
         at = f"{param}.tool_calls.{place}"
         known = ("id", "type", "function", "custom", "index")
-        check_part(request, require(call, dict, at), at, known, unused=("extra_content",), prefix="tool_calls.")
+        check_known_fields(
+            request, require_type(call, dict, at), at, known, unused=("extra_content",), prefix="tool_calls."
+        )
         if call.get("type", "function") not in list(_CALL_FIELDS):
             raise unsupported_value_error(f"{at}.type", call["type"])
         kind = "custom" if call.get("custom") else "function"
         name, arguments = _parse_call(request, call.get(kind), f"{at}.{kind}", _CALL_FIELDS[kind])
-        own, reasoning = split_packed_call_id(require(call.get("id"), str, f"{at}.id"))
+        own, reasoning = split_packed_call_id(require_type(call.get("id"), str, f"{at}.id"))
         if reasoning is not None:
             yield reasoning
         yield CallPart(own, name, arguments)
@@ -174,9 +176,11 @@ def _parse_answer(request: NeutralRequest, message: Json, param: str) -> Iterato
 
 def _parse_call(request: NeutralRequest, value: object, param: str, field: str) -> tuple[str, str]:
     """Return the name and the arguments of a call; ``field`` has the arguments."""
-    call: Json = require(value, dict, param)
-    check_part(request, call, param, ("name", field))
-    return require(call.get("name"), str, f"{param}.name"), read_optional(call, field, str, f"{param}.{field}") or ""
+    call: Json = require_type(value, dict, param)
+    check_known_fields(request, call, param, ("name", field))
+    return require_type(call.get("name"), str, f"{param}.name"), read_optional(
+        call, field, str, f"{param}.{field}"
+    ) or ""
 
 
 def _parse_content(request: NeutralRequest, content: object, param: str) -> Iterator[Part]:
@@ -185,21 +189,21 @@ def _parse_content(request: NeutralRequest, content: object, param: str) -> Iter
     if isinstance(content, str):
         yield TextPart(content)
         return
-    for place, part in enumerate(require(content, list, param)):
+    for place, part in enumerate(require_type(content, list, param)):
         at = f"{param}.{place}"
-        match require(part, dict, at).get("type"):
+        match require_type(part, dict, at).get("type"):
             case "text" | "refusal" as kind:
-                check_part(request, part, at, ("type", kind), unused=(*_UNUSED_IN_PARTS, "annotations"))
-                yield TextPart(require(part.get(kind), str, f"{at}.{kind}"))
+                check_known_fields(request, part, at, ("type", kind), unused=(*_UNUSED_IN_PARTS, "annotations"))
+                yield TextPart(require_type(part.get(kind), str, f"{at}.{kind}"))
             case "image_url":
-                check_part(request, part, at, ("type", "image_url"), unused=_UNUSED_IN_PARTS)
+                check_known_fields(request, part, at, ("type", "image_url"), unused=_UNUSED_IN_PARTS)
                 image = part.get("image_url")
-                given: Json = {"url": image} if isinstance(image, str) else require(image, dict, f"{at}.image_url")
-                check_part(request, given, f"{at}.image_url", ("url",), unused=("detail",), prefix="image_url.")
-                yield parse_image_url(require(given.get("url"), str, f"{at}.image_url.url"))
+                given: Json = {"url": image} if isinstance(image, str) else require_type(image, dict, f"{at}.image_url")
+                check_known_fields(request, given, f"{at}.image_url", ("url",), unused=("detail",), prefix="image_url.")
+                yield parse_image_url(require_type(given.get("url"), str, f"{at}.image_url.url"))
             case "file":
-                check_part(request, part, at, ("type", "file"), unused=_UNUSED_IN_PARTS)
-                yield _parse_file(request, require(part.get("file"), dict, f"{at}.file"), f"{at}.file")
+                check_known_fields(request, part, at, ("type", "file"), unused=_UNUSED_IN_PARTS)
+                yield _parse_file(request, require_type(part.get("file"), dict, f"{at}.file"), f"{at}.file")
             case kind:
                 raise unsupported_value_error(f"{at}.type", kind)
 
@@ -211,7 +215,7 @@ def parse_image_url(url: str) -> ImagePart:
 
 
 def _parse_file(request: NeutralRequest, file: Json, param: str) -> FilePart:
-    check_part(request, file, param, ("file_data", "filename"))
+    check_known_fields(request, file, param, ("file_data", "filename"))
     return parse_file_data(file, param)
 
 
@@ -226,15 +230,15 @@ def parse_file_data(file: Json, param: str) -> FilePart:
 def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> Iterator[ToolSpec]:
     for place, tool in enumerate(read_optional(body, "tools", list) or []):
         param = f"tools.{place}"
-        check_part(
-            request, require(tool, dict, param), param, ("type", "function", "custom"), unused=("cache_control",)
+        check_known_fields(
+            request, require_type(tool, dict, param), param, ("type", "function", "custom"), unused=("cache_control",)
         )
         match tool.get("type", "function"):
             case "function":
-                function = require(tool.get("function"), dict, f"{param}.function")
+                function = require_type(tool.get("function"), dict, f"{param}.function")
                 yield _parse_function(request, function, f"{param}.function")
             case "custom":
-                custom = require(tool.get("custom"), dict, f"{param}.custom")
+                custom = require_type(tool.get("custom"), dict, f"{param}.custom")
                 yield parse_custom_tool(request, custom, f"{param}.custom")
             case kind:
                 raise unsupported_value_error(f"{param}.type", kind)
@@ -242,12 +246,12 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> Iterator[T
 
 def _parse_functions(request: NeutralRequest, body: Mapping[str, Any]) -> Iterator[ToolSpec]:
     for place, function in enumerate(read_optional(body, "functions", list) or []):
-        yield _parse_function(request, require(function, dict, f"functions.{place}"), f"functions.{place}")
+        yield _parse_function(request, require_type(function, dict, f"functions.{place}"), f"functions.{place}")
 
 
 def _parse_function(request: NeutralRequest, function: Json, param: str) -> ToolSpec:
-    check_part(request, function, param, ("name", "description", "parameters", "strict"))
-    name = require(function.get("name"), str, f"{param}.name")
+    check_known_fields(request, function, param, ("name", "description", "parameters", "strict"))
+    name = require_type(function.get("name"), str, f"{param}.name")
     schema = read_optional(function, "parameters", dict, f"{param}.parameters") or {"type": "object", "properties": {}}
     strict = read_optional(function, "strict", bool, f"{param}.strict")
     description = read_optional(function, "description", str, f"{param}.description")
@@ -257,8 +261,8 @@ def _parse_function(request: NeutralRequest, function: Json, param: str) -> Tool
 def parse_custom_tool(request: NeutralRequest, tool: Json, param: str, namespace: str | None = None) -> ToolSpec:
     """Return a tool that takes a text as a function with one string; a grammar goes into the description."""
     known = ("type", "name", "description", "format")
-    check_part(request, tool, param, known, unused=("defer_loading",), prefix="tools.")
-    name = require(tool.get("name"), str, f"{param}.name")
+    check_known_fields(request, tool, param, known, unused=("defer_loading",), prefix="tools.")
+    name = require_type(tool.get("name"), str, f"{param}.name")
     description = read_optional(tool, "description", str, f"{param}.description") or ""
     described = [description, _parse_grammar(request, tool, param)]
     schema = {
@@ -277,16 +281,18 @@ def _parse_grammar(request: NeutralRequest, tool: Json, param: str) -> str:
     form: Json = read_optional(tool, "format", dict, f"{param}.format") or {}
     if form.get("type", "grammar") not in ("text", "grammar"):
         raise unsupported_value_error(f"{param}.format.type", form["type"])
-    check_part(
+    check_known_fields(
         request, form, f"{param}.format", ("type", "grammar", "definition"), unused=("syntax",), prefix="tools.format."
     )
     grammar: Json = read_optional(form, "grammar", dict, f"{param}.format.grammar") or {}
-    check_part(request, grammar, f"{param}.format.grammar", ("definition",), unused=("syntax",), prefix="tools.format.")
+    check_known_fields(
+        request, grammar, f"{param}.format.grammar", ("definition",), unused=("syntax",), prefix="tools.format."
+    )
     given = {**form, **grammar}
     return read_optional(given, "definition", str, f"{param}.format.definition") or ""
 
 
-def _parse_choice(request: NeutralRequest, body: Mapping[str, Any]) -> str | None:
+def _parse_tool_choice(request: NeutralRequest, body: Mapping[str, Any]) -> str | None:
     field = "tool_choice" if body.get("tool_choice") is not None else "function_call"
     choice = body.get(field)
     match choice:
@@ -295,24 +301,24 @@ def _parse_choice(request: NeutralRequest, body: Mapping[str, Any]) -> str | Non
         case "auto" | "none" | "required":
             return str(choice)
         case {"type": "function" | "custom" as kind} if isinstance(choice.get(kind), dict):
-            check_part(request, choice, field, ("type", kind))
+            check_known_fields(request, choice, field, ("type", kind))
             at, named = f"{field}.{kind}", choice[kind]
         case {"name": str()}:
             at, named = field, choice
         case _:
             raise unsupported_value_error(field, choice)
-    check_part(request, named, at, ("name",))
-    return f"tool:{require(named.get('name'), str, f'{at}.name')}"
+    check_known_fields(request, named, at, ("name",))
+    return f"tool:{require_type(named.get('name'), str, f'{at}.name')}"
 
 
-def _parse_format(request: NeutralRequest, form: Json | None) -> JsonFormat | None:
+def _parse_answer_format(request: NeutralRequest, form: Json | None) -> JsonFormat | None:
     match None if form is None else form.get("type"):
         case None | "text":
             return None
         case "json_schema":
             assert form is not None
-            check_part(request, form, "response_format", ("type", "json_schema"))
-            inner = require(form.get("json_schema"), dict, "response_format.json_schema")
+            check_known_fields(request, form, "response_format", ("type", "json_schema"))
+            inner = require_type(form.get("json_schema"), dict, "response_format.json_schema")
             return parse_schema_format(request, inner, "response_format.json_schema")
         case kind:
             raise unsupported_value_error("response_format.type", kind)
@@ -320,8 +326,8 @@ def _parse_format(request: NeutralRequest, form: Json | None) -> JsonFormat | No
 
 def parse_schema_format(request: NeutralRequest, form: Json, param: str) -> JsonFormat:
     """Return the format of an answer that follows a schema."""
-    check_part(request, form, param, ("type", "name", "schema", "strict", "description"))
-    schema = require(form.get("schema"), dict, f"{param}.schema")
+    check_known_fields(request, form, param, ("type", "name", "schema", "strict", "description"))
+    schema = require_type(form.get("schema"), dict, f"{param}.schema")
     strict = read_optional(form, "strict", bool, f"{param}.strict")
     name, description = (read_optional(form, one, str, f"{param}.{one}") for one in ("name", "description"))
     return JsonFormat(schema, name, strict, description)
@@ -356,7 +362,9 @@ def build(request: NeutralRequest, model: str, *, is_openai: bool) -> Json:
         named = request.tool_choice.removeprefix("tool:")
         is_named = named != request.tool_choice
         body["tool_choice"] = {"type": "function", "function": {"name": named}} if is_named else named
-    return body | ({} if request.json_format is None else {"response_format": _build_format(request.json_format)})
+    return body | (
+        {} if request.json_format is None else {"response_format": _build_answer_format(request.json_format)}
+    )
 
 
 def _build_tool(tool: ToolSpec) -> Json:
@@ -366,7 +374,7 @@ def _build_tool(tool: ToolSpec) -> Json:
     return {"type": "function", "function": function}
 
 
-def _build_format(form: JsonFormat) -> Json:
+def _build_answer_format(form: JsonFormat) -> Json:
     schema: Json = {"name": form.name or DEFAULT_FORMAT_NAME, "schema": form.schema}
     schema |= {} if form.strict is None else {"strict": form.strict}
     schema |= {"description": form.description} if form.description else {}
@@ -535,13 +543,13 @@ class Writer:
         """Yield an event of the answer in the format of this API."""
         match event:
             case AnswerStart():
-                yield self._chunk({"role": "assistant", "content": "", "refusal": None})
+                yield self._format_chunk({"role": "assistant", "content": "", "refusal": None})
             case TextDelta(text) if text:
-                yield self._text("content", text)
+                yield self._format_text_chunk("content", text)
             case RefusalDelta(text) if text:
-                yield self._text("refusal", text)
+                yield self._format_text_chunk("refusal", text)
             case ReasoningDelta(text) if text:
-                yield self._text("reasoning_content", text)
+                yield self._format_text_chunk("reasoning_content", text)
             case ReasoningEnd() if event.wire.startswith(PROVIDER_FORMAT):
                 self._reasoning = event
             case CallStart(call, name):
@@ -555,7 +563,7 @@ class Writer:
                 yield self._call_chunk({"function": {"arguments": text}})
             case AnswerEnd(stop, usage):
                 self._end = event
-                yield self._chunk({}, finish_reason=_FINISH_REASONS.get(stop, "stop"))
+                yield self._format_chunk({}, finish_reason=_FINISH_REASONS.get(stop, "stop"))
                 if self._request.include_usage:
                     told = {"choices": [], "usage": usage_to_json(ApiFormat.CHAT, usage)}
                     yield format_event({"object": "chat.completion.chunk", **self._head, **told})
@@ -583,14 +591,14 @@ class Writer:
         usage = usage_to_json(ApiFormat.CHAT, self._end.usage)
         return {"object": "chat.completion", **self._head, "choices": [choice], "usage": usage}
 
-    def _text(self, name: str, text: str) -> bytes:
+    def _format_text_chunk(self, name: str, text: str) -> bytes:
         self._texts[name].append(text)
-        return self._chunk({name: text})
+        return self._format_chunk({name: text})
 
     def _call_chunk(self, call: Json) -> bytes:
-        return self._chunk({"tool_calls": [{"index": len(self._calls) - 1, **call}]})
+        return self._format_chunk({"tool_calls": [{"index": len(self._calls) - 1, **call}]})
 
-    def _chunk(self, delta: Json, *, finish_reason: str | None = None) -> bytes:
+    def _format_chunk(self, delta: Json, *, finish_reason: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         return format_event({"object": "chat.completion.chunk", **self._head, "choices": [choice]})
 

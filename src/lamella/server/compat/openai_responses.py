@@ -26,13 +26,13 @@ from lamella.server.compat.neutral import (
     TextDelta,
     TextPart,
     ToolSpec,
-    check_part,
+    check_known_fields,
     is_empty,
     list_ignored_fields,
     pack_reasoning,
     parse_object,
     read_optional,
-    require,
+    require_type,
     to_json_text,
     unpack_reasoning,
     unsupported_value_error,
@@ -108,16 +108,18 @@ def parse(body: Mapping[str, Any]) -> NeutralRequest:
     request.unused += list_ignored_fields(body, _KNOWN, unused=_UNUSED)
     read_optional(body, "store", bool)
     options = read_optional(body, "stream_options", dict) or {}
-    check_part(request, options, "stream_options", (), unused=("include_obfuscation",))
+    check_known_fields(request, options, "stream_options", (), unused=("include_obfuscation",))
     summaries = ("summary", "context", "generate_summary")
-    check_part(request, reasoning, "reasoning", ("effort",), unused=summaries, prefix="reasoning.")
+    check_known_fields(request, reasoning, "reasoning", ("effort",), unused=summaries, prefix="reasoning.")
     for name, harmless in _DEFAULTS.items():
         if not is_empty(body.get(name)) and body[name] not in harmless:
             raise unsupported_value_error(name, body[name])
     _parse_tools(request, body)
     if body.get("instructions"):
         request.messages.append(
-            NeutralMessage("system", (TextPart(require(body["instructions"], str, "instructions")),), "instructions")
+            NeutralMessage(
+                "system", (TextPart(require_type(body["instructions"], str, "instructions")),), "instructions"
+            )
         )
     _parse_items(request, list_input_items(body))
     _parse_options(request, body)
@@ -130,7 +132,7 @@ def _parse_options(request: NeutralRequest, body: Mapping[str, Any]) -> None:
             raise unsupported_value_error("include", name)
         request.record_ignored_field(f"include.{name}")
     text = read_optional(body, "text", dict) or {}
-    check_part(request, text, "text", ("format",), unused=("verbosity",), prefix="text.")
+    check_known_fields(request, text, "text", ("format",), unused=("verbosity",), prefix="text.")
     form = read_optional(text, "format", dict, "text.format") or {}
     match form.get("type"):
         case None | "text":
@@ -144,7 +146,7 @@ def _parse_options(request: NeutralRequest, body: Mapping[str, Any]) -> None:
 def _parse_items(request: NeutralRequest, items: Sequence[Json]) -> None:
     """Add the items as messages; consecutive items of the model belong to one message."""
     for place, item in enumerate(items):
-        role, parts = _parse_item(request, require(item, dict, f"input.{place}"), f"input.{place}")
+        role, parts = _parse_item(request, require_type(item, dict, f"input.{place}"), f"input.{place}")
         last = request.messages[-1] if request.messages else None
         is_same_turn = last is not None and last.role == role and role in ("assistant", "tool") and place > 0
         if is_same_turn and last is not None:
@@ -170,7 +172,7 @@ def _parse_item(request: NeutralRequest, item: Json, param: str) -> tuple[str, t
     kind = item.get("type", "message")
     fields = _FIELDS_OF_ITEM.get(str(kind))
     if fields is not None:
-        check_part(request, item, param, (*_ITEM_FIELDS, *fields), unused=_UNUSED_IN_ITEMS, prefix="input.")
+        check_known_fields(request, item, param, (*_ITEM_FIELDS, *fields), unused=_UNUSED_IN_ITEMS, prefix="input.")
     match kind:
         case "message":
             role = {"developer": "system"}.get(str(item.get("role")), item.get("role"))
@@ -180,21 +182,21 @@ def _parse_item(request: NeutralRequest, item: Json, param: str) -> tuple[str, t
         case "reasoning":
             return "assistant", (unpack_reasoning(item.get("encrypted_content")),)
         case "function_call":
-            name = _model_name(item.get("namespace"), require(item.get("name"), str, f"{param}.name"))
-            call = require(item.get("call_id"), str, f"{param}.call_id")
+            name = _make_name_for_model(item.get("namespace"), require_type(item.get("name"), str, f"{param}.name"))
+            call = require_type(item.get("call_id"), str, f"{param}.call_id")
             given = read_optional(item, "arguments", str, f"{param}.arguments") or "{}"
             return "assistant", (CallPart(call, name, given),)
         case "custom_tool_call":
             given = to_json_text({"input": read_optional(item, "input", str, f"{param}.input") or ""})
-            call = require(item.get("call_id"), str, f"{param}.call_id")
-            name = _model_name(item.get("namespace"), require(item.get("name"), str, f"{param}.name"))
+            call = require_type(item.get("call_id"), str, f"{param}.call_id")
+            name = _make_name_for_model(item.get("namespace"), require_type(item.get("name"), str, f"{param}.name"))
             return "assistant", (CallPart(call, name, given),)
         case "tool_search_call" if item.get("execution") == "client":
             arguments = item.get("arguments")
             given = arguments if isinstance(arguments, str) else to_json_text(arguments or {})
             return "assistant", (CallPart(_read_call_id(item, param), "tool_search", given),)
         case "function_call_output" | "custom_tool_call_output":
-            call = require(item.get("call_id"), str, f"{param}.call_id")
+            call = require_type(item.get("call_id"), str, f"{param}.call_id")
             parts = _parse_content(request, item.get("output"), f"{param}.output")
             kept = tuple(one for one in parts if isinstance(one, TextPart | ImagePart | FilePart))
             return "tool", (ResultPart(call, kept),)
@@ -210,7 +212,7 @@ def _parse_item(request: NeutralRequest, item: Json, param: str) -> tuple[str, t
 
 def _read_call_id(item: Json, param: str) -> str:
     name = "call_id" if item.get("call_id") is not None else "id"
-    call: str = require(item.get(name), str, f"{param}.{name}")
+    call: str = require_type(item.get(name), str, f"{param}.{name}")
     return call
 
 
@@ -220,23 +222,25 @@ def _parse_content(request: NeutralRequest, content: object, param: str) -> Iter
     if isinstance(content, str):
         yield TextPart(content)
         return
-    for place, part in enumerate(require(content, list, param)):
+    for place, part in enumerate(require_type(content, list, param)):
         at = f"{param}.{place}"
-        match require(part, dict, at).get("type"):
+        match require_type(part, dict, at).get("type"):
             case "input_text" | "output_text" | "text":
-                check_part(request, part, at, ("type", "text"), unused=_UNUSED_IN_PARTS)
-                yield TextPart(require(part.get("text"), str, f"{at}.text"))
+                check_known_fields(request, part, at, ("type", "text"), unused=_UNUSED_IN_PARTS)
+                yield TextPart(require_type(part.get("text"), str, f"{at}.text"))
             case "refusal":
-                check_part(request, part, at, ("type", "refusal"))
-                yield TextPart(require(part.get("refusal"), str, f"{at}.refusal"))
+                check_known_fields(request, part, at, ("type", "refusal"))
+                yield TextPart(require_type(part.get("refusal"), str, f"{at}.refusal"))
             case "input_image":
-                check_part(request, part, at, ("type", "image_url"), unused=_UNUSED_IN_PARTS, prefix="input_image.")
-                yield parse_image_url(require(part.get("image_url"), str, f"{at}.image_url"))
+                check_known_fields(
+                    request, part, at, ("type", "image_url"), unused=_UNUSED_IN_PARTS, prefix="input_image."
+                )
+                yield parse_image_url(require_type(part.get("image_url"), str, f"{at}.image_url"))
             case "input_file" if isinstance(part.get("file_url"), str):
-                check_part(request, part, at, ("type", "file_url", "filename"), unused=_UNUSED_IN_PARTS)
+                check_known_fields(request, part, at, ("type", "file_url", "filename"), unused=_UNUSED_IN_PARTS)
                 yield FilePart(url=part["file_url"], name=read_optional(part, "filename", str, f"{at}.filename") or "")
             case "input_file":
-                check_part(request, part, at, ("type", "file_data", "filename"), unused=_UNUSED_IN_PARTS)
+                check_known_fields(request, part, at, ("type", "file_data", "filename"), unused=_UNUSED_IN_PARTS)
                 yield parse_file_data(part, at)
             case kind:
                 raise unsupported_value_error(f"{at}.type", kind)
@@ -250,7 +254,7 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     tools = read_optional(body, "tools", list) or []
     kept = []
     for place, tool in enumerate(tools):
-        kind = require(tool, dict, f"tools.{place}").get("type")
+        kind = require_type(tool, dict, f"tools.{place}").get("type")
         if kind in _WEB_SEARCH_TOOLS:
             forced = choice == "required" or (isinstance(choice, dict) and choice.get("type") in _WEB_SEARCH_TOOLS)
             if forced:
@@ -263,7 +267,7 @@ def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> None:
         case None | "auto" | "none" | "required":
             request.tool_choice = choice
         case {"type": "function" | "custom", "name": str(name)}:
-            check_part(request, choice, "tool_choice", ("type", "name"))
+            check_known_fields(request, choice, "tool_choice", ("type", "name"))
             request.tool_choice = f"tool:{name}"
         case _:
             raise unsupported_value_error("tool_choice", choice)
@@ -273,22 +277,22 @@ def _add_tools(request: NeutralRequest, tools: Sequence[object], param: str, nam
     known = {one.name for one in request.tools}
     for place, tool in enumerate(tools):
         at = f"{param}.{place}"
-        given: Json = require(tool, dict, at)
+        given: Json = require_type(tool, dict, at)
         match given.get("type"):
             case "function":
                 made = _parse_function(request, given, at, namespace)
             case "custom":
                 made = parse_custom_tool(request, given, at, namespace)
             case "namespace":
-                check_part(
+                check_known_fields(
                     request, given, at, ("type", "name", "tools"), unused=("description",), prefix="tools.namespace."
                 )
-                name = require(given.get("name"), str, f"{at}.name")
+                name = require_type(given.get("name"), str, f"{at}.name")
                 inner = read_optional(given, "tools", list, f"{at}.tools") or []
                 _add_tools(request, inner, f"{at}.tools", name)
                 continue
             case "tool_search" if given.get("execution") == "client":
-                check_part(request, given, at, ("type", "execution", "description", "parameters"))
+                check_known_fields(request, given, at, ("type", "execution", "description", "parameters"))
                 schema = read_optional(given, "parameters", dict, f"{at}.parameters") or _SEARCH_SCHEMA
                 description = read_optional(given, "description", str, f"{at}.description")
                 made = ToolSpec("tool_search", description, schema, kind="tool_search", own_name="tool_search")
@@ -302,8 +306,8 @@ def _add_tools(request: NeutralRequest, tools: Sequence[object], param: str, nam
 def _parse_function(request: NeutralRequest, tool: Json, param: str, namespace: str | None) -> ToolSpec:
     known = ("type", "name", "description", "parameters", "strict")
     given = {name: value for name, value in tool.items() if value is not False}
-    check_part(request, given, param, known, unused=("defer_loading",), prefix="tools.")
-    name = require(tool.get("name"), str, f"{param}.name")
+    check_known_fields(request, given, param, known, unused=("defer_loading",), prefix="tools.")
+    name = require_type(tool.get("name"), str, f"{param}.name")
     schema = read_optional(tool, "parameters", dict, f"{param}.parameters") or {"type": "object", "properties": {}}
     strict = read_optional(tool, "strict", bool, f"{param}.strict")
     named = name if namespace is None else f"{namespace}__{name}"
@@ -311,7 +315,7 @@ def _parse_function(request: NeutralRequest, tool: Json, param: str, namespace: 
     return ToolSpec(named, description, schema, strict, namespace=namespace, own_name=name)
 
 
-def _model_name(namespace: object, name: str) -> str:
+def _make_name_for_model(namespace: object, name: str) -> str:
     return f"{namespace}__{name}" if isinstance(namespace, str) and namespace else name
 
 
@@ -448,7 +452,7 @@ class Reader:
             case "response.output_item.done":
                 yield from self._end_item(fields.get("item") or {})
             case "response.completed" | "response.incomplete":
-                yield from self._end(fields.get("response") or {})
+                yield from self._end_answer(fields.get("response") or {})
             case "response.failed":
                 self.error = (fields.get("response") or {}).get("error") or {}
             case "error":
@@ -464,7 +468,7 @@ class Reader:
                 native = {name: value for name, value in item.items() if name != "status" and value is not None}
                 yield ReasoningEnd(ApiFormat.RESPONSES, native)
 
-    def _end(self, response: Json) -> Iterator[AnswerEvent]:
+    def _end_answer(self, response: Json) -> Iterator[AnswerEvent]:
         self.has_ended = True
         reason = (response.get("incomplete_details") or {}).get("reason")
         cut = {"max_output_tokens": "length", "content_filter": "refused"}.get(str(reason))
@@ -499,53 +503,63 @@ class Writer:
         """Yield an event of the answer in the format of this API."""
         match event:
             case AnswerStart():
-                yield self._event("response.created", response=self._response("in_progress"))
-                yield self._event("response.in_progress", response=self._response("in_progress"))
+                yield self._format_event("response.created", response=self._build_response_body("in_progress"))
+                yield self._format_event("response.in_progress", response=self._build_response_body("in_progress"))
             case TextDelta(text) if text:
                 yield from self._begin_message("output_text")
                 self._items[-1]["content"][0]["text"] += text
-                yield self._event("response.output_text.delta", **self._at(), content_index=0, delta=text, logprobs=[])
+                yield self._format_event(
+                    "response.output_text.delta", **self._get_item_position(), content_index=0, delta=text, logprobs=[]
+                )
             case RefusalDelta(text) if text:
                 yield from self._begin_message("refusal")
                 self._items[-1]["content"][0]["refusal"] += text
-                yield self._event("response.refusal.delta", **self._at(), content_index=0, delta=text)
+                yield self._format_event(
+                    "response.refusal.delta", **self._get_item_position(), content_index=0, delta=text
+                )
             case ReasoningDelta(text) if text:
                 yield from self._add_reasoning(text)
             case ReasoningEnd(wire, native):
                 yield from self._begin_reasoning()
                 self._items[-1]["encrypted_content"] = pack_reasoning(wire, native)
-                yield from self._close()
+                yield from self._close_open_item()
             case CallStart(call, name):
                 yield from self._begin_call(call, name)
             case CallDelta(text) if text:
                 yield from self._add_arguments(text)
             case CallEnd():
-                yield from self._close()
+                yield from self._close_open_item()
             case AnswerEnd():
                 self._end = event
-                yield from self._close()
-                status = self._status()
-                yield self._event(f"response.{status}", response=self._response(status))
+                yield from self._close_open_item()
+                status = self._get_status()
+                yield self._format_event(f"response.{status}", response=self._build_response_body(status))
 
     def write_error(self, error: Mapping[str, object]) -> bytes:
         """Return the event for an error after the answer began."""
-        return self._event("error", code=error.get("code"), message=error.get("message"), param=error.get("param"))
+        return self._format_event(
+            "error", code=error.get("code"), message=error.get("message"), param=error.get("param")
+        )
 
     def body(self) -> Json:
         """Return the whole answer."""
-        return self._response(self._status())
+        return self._build_response_body(self._get_status())
 
-    def _status(self) -> str:
+    def _get_status(self) -> str:
         assert self._end is not None, "the answer has ended"
-        return "incomplete" if self._end.stop in ("length", "window", "refused") and self._cut_reason() else "completed"
+        return (
+            "incomplete"
+            if self._end.stop in ("length", "window", "refused") and self._get_cut_reason()
+            else "completed"
+        )
 
-    def _cut_reason(self) -> str | None:
+    def _get_cut_reason(self) -> str | None:
         reasons = {"length": "max_output_tokens", "window": "max_output_tokens", "refused": "content_filter"}
         return None if self._end is None else reasons.get(self._end.stop)
 
-    def _response(self, status: str) -> Json:
+    def _build_response_body(self, status: str) -> Json:
         is_done = status != "in_progress"
-        cut = {"reason": self._cut_reason()} if status == "incomplete" else None
+        cut = {"reason": self._get_cut_reason()} if status == "incomplete" else None
         return {
             "id": self._id,
             "object": "response",
@@ -576,23 +590,29 @@ class Writer:
         if kind == "output_text":
             part = {"type": kind, "text": "", "annotations": [], "logprobs": []}
         item = {"type": "message", "role": "assistant", "status": "in_progress", "content": []}
-        yield from self._open("msg", item)
-        yield self._event("response.content_part.added", **self._at(), content_index=0, part=dict(part))
+        yield from self._open_item("msg", item)
+        yield self._format_event(
+            "response.content_part.added", **self._get_item_position(), content_index=0, part=dict(part)
+        )
         self._items[-1]["content"].append(part)
 
     def _begin_reasoning(self) -> Iterator[bytes]:
         if not self._is_open or self._items[-1]["type"] != "reasoning":
-            yield from self._open("rs", {"type": "reasoning", "summary": []})
+            yield from self._open_item("rs", {"type": "reasoning", "summary": []})
 
     def _add_reasoning(self, text: str) -> Iterator[bytes]:
         yield from self._begin_reasoning()
         summary = self._items[-1]["summary"]
         if not summary:
             part = {"type": "summary_text", "text": ""}
-            yield self._event("response.reasoning_summary_part.added", **self._at(), summary_index=0, part=dict(part))
+            yield self._format_event(
+                "response.reasoning_summary_part.added", **self._get_item_position(), summary_index=0, part=dict(part)
+            )
             summary.append(part)
         summary[0]["text"] += text
-        yield self._event("response.reasoning_summary_text.delta", **self._at(), summary_index=0, delta=text)
+        yield self._format_event(
+            "response.reasoning_summary_text.delta", **self._get_item_position(), summary_index=0, delta=text
+        )
 
     def _begin_call(self, call: str, name: str) -> Iterator[bytes]:
         tool = self._request.find_tool(name)
@@ -601,30 +621,32 @@ class Writer:
         self._custom_text = []
         if kind == "custom":
             item: Json = {"type": "custom_tool_call", "call_id": call, "name": own, "input": ""}
-            yield from self._open("ctc", item | ({"namespace": tool.namespace} if tool and tool.namespace else {}))
+            yield from self._open_item("ctc", item | ({"namespace": tool.namespace} if tool and tool.namespace else {}))
         elif kind == "tool_search":
             item = {"type": "tool_search_call", "call_id": call, "execution": "client", "arguments": {}}
-            yield from self._open("tsc", {**item, "status": "in_progress"})
+            yield from self._open_item("tsc", {**item, "status": "in_progress"})
         else:
             item = {"type": "function_call", "call_id": call, "name": own, "arguments": "", "status": "in_progress"}
             namespace = {} if tool is None or tool.namespace is None else {"namespace": tool.namespace}
-            yield from self._open("fc", {**item, **namespace})
+            yield from self._open_item("fc", {**item, **namespace})
 
     def _add_arguments(self, text: str) -> Iterator[bytes]:
         if self._items[-1]["type"] == "function_call":
             self._items[-1]["arguments"] += text
-            yield self._event("response.function_call_arguments.delta", **self._at(), delta=text)
+            yield self._format_event("response.function_call_arguments.delta", **self._get_item_position(), delta=text)
         else:
             # The text of a custom tool is inside JSON, which is complete only at the end.
             self._custom_text.append(text)
 
-    def _open(self, prefix: str, item: Json) -> Iterator[bytes]:
-        yield from self._close()
+    def _open_item(self, prefix: str, item: Json) -> Iterator[bytes]:
+        yield from self._close_open_item()
         self._is_open = True
         self._items.append({"id": f"{prefix}_{self._id.rpartition('_')[2]}_{len(self._items)}", **item})
-        yield self._event("response.output_item.added", output_index=len(self._items) - 1, item=_copy(self._items[-1]))
+        yield self._format_event(
+            "response.output_item.added", output_index=len(self._items) - 1, item=_copy_item(self._items[-1])
+        )
 
-    def _close(self) -> Iterator[bytes]:
+    def _close_open_item(self) -> Iterator[bytes]:
         if not self._is_open:
             return
         self._is_open = False
@@ -634,44 +656,59 @@ class Writer:
                 yield from self._close_message(item)
             case "reasoning" if item["summary"]:
                 part = item["summary"][0]
-                yield self._event(
-                    "response.reasoning_summary_text.done", **self._at(), summary_index=0, text=part["text"]
+                yield self._format_event(
+                    "response.reasoning_summary_text.done",
+                    **self._get_item_position(),
+                    summary_index=0,
+                    text=part["text"],
                 )
-                yield self._event("response.reasoning_summary_part.done", **self._at(), summary_index=0, part=part)
+                yield self._format_event(
+                    "response.reasoning_summary_part.done", **self._get_item_position(), summary_index=0, part=part
+                )
             case "function_call":
                 item["status"] = "completed"
                 done = {"name": item["name"], "arguments": item["arguments"]}
-                yield self._event("response.function_call_arguments.done", **self._at(), **done)
+                yield self._format_event("response.function_call_arguments.done", **self._get_item_position(), **done)
             case "custom_tool_call":
                 given = parse_object("".join(self._custom_text)) or {}
                 item["input"] = str(given.get("input", ""))
-                yield self._event("response.custom_tool_call_input.delta", **self._at(), delta=item["input"])
-                yield self._event("response.custom_tool_call_input.done", **self._at(), input=item["input"])
+                yield self._format_event(
+                    "response.custom_tool_call_input.delta", **self._get_item_position(), delta=item["input"]
+                )
+                yield self._format_event(
+                    "response.custom_tool_call_input.done", **self._get_item_position(), input=item["input"]
+                )
             case "tool_search_call":
                 item["arguments"] = parse_object("".join(self._custom_text)) or {}
                 item["status"] = "completed"
-        yield self._event("response.output_item.done", output_index=len(self._items) - 1, item=item)
+        yield self._format_event("response.output_item.done", output_index=len(self._items) - 1, item=item)
 
     def _close_message(self, item: Json) -> Iterator[bytes]:
         item["status"] = "completed"
         part = item["content"][0]
         if part["type"] == "output_text":
-            yield self._event(
-                "response.output_text.done", **self._at(), content_index=0, text=part["text"], logprobs=[]
+            yield self._format_event(
+                "response.output_text.done",
+                **self._get_item_position(),
+                content_index=0,
+                text=part["text"],
+                logprobs=[],
             )
         else:
-            yield self._event("response.refusal.done", **self._at(), content_index=0, refusal=part["refusal"])
-        yield self._event("response.content_part.done", **self._at(), content_index=0, part=part)
+            yield self._format_event(
+                "response.refusal.done", **self._get_item_position(), content_index=0, refusal=part["refusal"]
+            )
+        yield self._format_event("response.content_part.done", **self._get_item_position(), content_index=0, part=part)
 
-    def _at(self) -> Json:
+    def _get_item_position(self) -> Json:
         return {"item_id": self._items[-1]["id"], "output_index": len(self._items) - 1}
 
-    def _event(self, kind: str, **fields: object) -> bytes:
+    def _format_event(self, kind: str, **fields: object) -> bytes:
         self._number += 1
         return format_event({"type": kind, "sequence_number": self._number - 1, **fields}, name=kind)
 
 
-def _copy(item: Json) -> Json:
+def _copy_item(item: Json) -> Json:
     return {name: list(value) if isinstance(value, list) else value for name, value in item.items()}
 
 

@@ -67,18 +67,18 @@ class RecallableMessages(NamedTuple):
     def run_recall_tool(self, arguments: str) -> str:
         """Return the result of a call of the tool."""
         given = parse_object(arguments) or {}
-        words = Counter(_words(str(given.get("query") or "")))
+        words = Counter(_split_words(str(given.get("query") or "")))
         if not words:
             return "The query is empty. Call it again with words of the earlier message."
-        found = _rank(words, self.messages)[:_MAX_HITS]
+        found = _rank_by_words(words, self.messages)[:_MAX_HITS]
         if not found:
             return "No earlier message of this conversation has these words."
         shown = (f"[{one.role}]\n{_excerpt(one.text, words)}" for one in found)
         return "\n\n".join(shown)
 
 
-def _rank(words: Mapping[str, int], messages: Sequence[SentMessage]) -> list[SentMessage]:
-    texts = [set(_words(one.text)) for one in messages]
+def _rank_by_words(words: Mapping[str, int], messages: Sequence[SentMessage]) -> list[SentMessage]:
+    texts = [set(_split_words(one.text)) for one in messages]
     counts = {word: sum(word in text for text in texts) for word in words}
     scores = [sum(log(1 + len(texts) / counts[word]) for word in words if word in text) for text in texts]
     best = sorted(range(len(texts)), key=lambda at: (-scores[at], -at))
@@ -94,7 +94,7 @@ def _excerpt(text: str, words: Mapping[str, int]) -> str:
     return f"… {text[begin : begin + _HIT_CHARS]} …"
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
@@ -156,7 +156,7 @@ class RecallStore:
         self, owner: str, conversation: str, messages: Sequence[SentMessage]
     ) -> RecallableMessages:
         """Record the messages of a request; return those of earlier requests that it leaves out."""
-        name = _row_name(owner, conversation)
+        name = _make_row_name(owner, conversation)
         threads, texts = self._load(name)
         before = _pop_earlier_request(threads, messages)
         for gone in find_withdrawn_hashes([texts[one] for one in before if one in texts], messages):
@@ -165,7 +165,7 @@ class RecallStore:
         for message in messages:
             texts.pop(message.hash, None)
             texts[message.hash] = message
-        _limit(texts)
+        _drop_oldest_over_limit(texts)
         now = [message.hash for message in messages if message.hash in texts]
         self._save(name, [*threads, now], texts)
         shown = set(now)
@@ -173,7 +173,7 @@ class RecallStore:
 
     def forget(self, owner: str, conversation: str) -> None:
         """Delete what is kept of a conversation."""
-        self._shared_table.remove(_row_name(owner, conversation))
+        self._shared_table.remove(_make_row_name(owner, conversation))
 
     def _load(self, name: str) -> tuple[list[list[str]], dict[str, SentMessage]]:
         found = self._shared_table.get_many(name, at=self._clock.now()).get(name)
@@ -233,16 +233,16 @@ def find_withdrawn_hashes(before: Sequence[SentMessage], now: Sequence[SentMessa
 
 
 def _is_changed_copy(old: SentMessage, new: SentMessage) -> bool:
-    words = set(_words(old.text))
-    return old.role == new.role and len(words & set(_words(new.text))) >= _SAME_WORDS * len(words)
+    words = set(_split_words(old.text))
+    return old.role == new.role and len(words & set(_split_words(new.text))) >= _SAME_WORDS * len(words)
 
 
-def _limit(texts: dict[str, SentMessage]) -> None:
+def _drop_oldest_over_limit(texts: dict[str, SentMessage]) -> None:
     size = sum(len(one.text) for one in texts.values())
     while texts and (size > _MAX_CHARS or len(texts) > _MAX_MESSAGES):
         size -= len(texts.pop(next(iter(texts))).text)
 
 
-def _row_name(owner: str, conversation: str) -> str:
+def _make_row_name(owner: str, conversation: str) -> str:
     data = json.dumps([owner, conversation]).encode()
     return f"recall:{blake2b(data, digest_size=16).hexdigest()}"

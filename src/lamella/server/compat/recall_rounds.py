@@ -17,7 +17,7 @@ from lamella.server.compat.json_spans import (
     encode_json,
     find_members,
     find_root,
-    splice,
+    replace_spans,
 )
 from lamella.server.compat.neutral import (
     PROVIDER_FORMAT,
@@ -63,7 +63,7 @@ def add_recall_tool(wire: ApiFormat, data: bytes) -> bytes:
         tool = {"type": "function", "function": {"name": name, "description": described, "parameters": schema}}
     else:
         tool = {"type": "function", "name": name, "description": described, "parameters": schema, "strict": False}
-    return _append(data, "tools", [tool])
+    return _append_to_array_field(data, "tools", [tool])
 
 
 def append_round(wire: ApiFormat, data: bytes, reply: list[Json], results: Mapping[str, str]) -> bytes:
@@ -80,25 +80,25 @@ def append_round(wire: ApiFormat, data: bytes, reply: list[Json], results: Mappi
             *reply,
             *({"type": "function_call_output", "call_id": call, "output": text} for call, text in results.items()),
         ]
-    return _append(data, MESSAGES_FIELD[wire], added)
+    return _append_to_array_field(data, MESSAGES_FIELD[wire], added)
 
 
-def _append(data: bytes, field: str, items: list[Json]) -> bytes:
+def _append_to_array_field(data: bytes, field: str, items: list[Json]) -> bytes:
     """Return an object with more items at the end of the array in one of its fields."""
     root = find_root(data)
     span = find_members(data, root).get(field)
     written = b",".join(map(encode_json, items))
     if span is None:
         member = encode_json(field) + b":[" + written + b"],"
-        return splice(data, [Replacement(Span(root + 1, root + 1), member)])
+        return replace_spans(data, [Replacement(Span(root + 1, root + 1), member)])
     value = data[span.start : span.end]
     if value.startswith(b'"'):
         # The Responses API takes a single text as the whole input.
-        return splice(data, [Replacement(span, b'[{"role":"user","content":' + value + b"}," + written + b"]")])
+        return replace_spans(data, [Replacement(span, b'[{"role":"user","content":' + value + b"}," + written + b"]")])
     if not value.startswith(b"["):
-        return splice(data, [Replacement(span, b"[" + written + b"]")])
+        return replace_spans(data, [Replacement(span, b"[" + written + b"]")])
     is_empty = not value[1:-1].strip()
-    return splice(data, [Replacement(Span(span.end - 1, span.end - 1), (b"" if is_empty else b",") + written)])
+    return replace_spans(data, [Replacement(Span(span.end - 1, span.end - 1), (b"" if is_empty else b",") + written)])
 
 
 # Answers.
@@ -119,7 +119,7 @@ def read_round(wire: ApiFormat, body: Mapping[str, Any]) -> RecallRound:
     if wire is ApiFormat.CHAT:
         choices = body.get("choices")
         first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-        message = _object(first.get("message"))
+        message = _as_object(first.get("message"))
         found.reply = [{name: value for name, value in message.items() if value is not None}]
         items = [one for one in message.get("tool_calls") or [] if isinstance(one, dict)]
     else:
@@ -127,11 +127,11 @@ def read_round(wire: ApiFormat, body: Mapping[str, Any]) -> RecallRound:
         found.reply = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
         items = found.reply
     for one in items:
-        _note_call(wire, found, one)
+        _record_if_recall_call(wire, found, one)
     return found
 
 
-def _note_call(wire: ApiFormat, found: RecallRound, item: Json) -> None:
+def _record_if_recall_call(wire: ApiFormat, found: RecallRound, item: Json) -> None:
     if wire is ApiFormat.MESSAGES and item.get("type") != "tool_use":
         return
     if wire is ApiFormat.RESPONSES and not str(item.get("type")).endswith("_call"):
@@ -173,14 +173,14 @@ class RecallResponse(UpstreamResponse):
                     made = merger.feed(chunk)
                     if made:
                         yield made
-            rest = merger.drain()
+            rest = merger.read_rest_of_round()
             if rest:
                 yield rest
             found = merger.round
             if not found.calls or found.has_other_calls or number == MAX_ROUNDS or not merger.has_ended:
                 yield merger.finish()
                 return
-            response = await self._next(found, number)
+            response = await self._send_next_round(found, number)
             merger.begin_round()
 
     async def read(self, *, limit: int = 268_435_456) -> bytes:
@@ -199,13 +199,13 @@ class RecallResponse(UpstreamResponse):
                 return data
             used = _add_usage(used, body.get("usage"))
             if not goes_on:
-                return encode_json(_merge(self._wire, body, shown, number) | {"usage": used})
-            shown += _shown_items(self._wire, found.reply, number)
-            response = await self._next(found, number)
+                return encode_json(_merge_body_with_earlier_rounds(self._wire, body, shown, number) | {"usage": used})
+            shown += _list_items_for_client(self._wire, found.reply, number)
+            response = await self._send_next_round(found, number)
             data = await response.read(limit=limit)
         raise AssertionError("the last round returns")
 
-    async def _next(self, found: RecallRound, number: int) -> UpstreamResponse:
+    async def _send_next_round(self, found: RecallRound, number: int) -> UpstreamResponse:
         results = {call: self._recallable.run_recall_tool(given) for call, given in found.calls.items()}
         if number == MAX_ROUNDS - 1:
             results = {call: f"{text}\n\n{_LAST_ROUND}" for call, text in results.items()}
@@ -216,7 +216,7 @@ class RecallResponse(UpstreamResponse):
         await self._first.close()
 
 
-def _shown_items(wire: ApiFormat, reply: list[Json], number: int) -> list[Json]:
+def _list_items_for_client(wire: ApiFormat, reply: list[Json], number: int) -> list[Json]:
     """Return what the client gets of a reply."""
     if wire is ApiFormat.CHAT:
         return reply
@@ -224,12 +224,12 @@ def _shown_items(wire: ApiFormat, reply: list[Json], number: int) -> list[Json]:
     return kept if number == 1 else [one for one in kept if one.get("type") not in _THINKING]
 
 
-def _merge(wire: ApiFormat, body: Json, shown: list[Json], number: int) -> Json:
+def _merge_body_with_earlier_rounds(wire: ApiFormat, body: Json, shown: list[Json], number: int) -> Json:
     """Return the body of the last round with what the client gets of the rounds before it."""
     if wire is not ApiFormat.CHAT:
         name = "content" if wire is ApiFormat.MESSAGES else "output"
         items = [one for one in body[name] if isinstance(one, dict)]
-        left = [*shown, *_shown_items(wire, items, number)]
+        left = [*shown, *_list_items_for_client(wire, items, number)]
         called = any(one.get("type") == "tool_use" for one in left)
         ended = {"stop_reason": "end_turn"} if body.get("stop_reason") == "tool_use" and not called else {}
         return body | {name: left} | ended
@@ -285,10 +285,10 @@ async def answer_recalls(
                     continue
                 if isinstance(event, CallStart):
                     is_hidden = event.name == RECALL_TOOL
-                _add_part(said, event)
+                _add_event_to_parts(said, event)
                 if is_hidden:
                     is_hidden = not isinstance(event, CallEnd)
-                elif waiting or _is_of_provider(event):
+                elif waiting or _is_provider_only(event):
                     waiting.append(event)
                 elif number == 1 or not isinstance(event, AnswerStart | ReasoningDelta | ReasoningEnd):
                     yield event
@@ -298,7 +298,7 @@ async def answer_recalls(
                 yield event
         if end is None:
             return
-        usage = TokenUsage(*(_sum(one, other) for one, other in zip(usage, end.usage, strict=True)))
+        usage = TokenUsage(*(_add_counts(one, other) for one, other in zip(usage, end.usage, strict=True)))
         calls = [part for part in said if isinstance(part, CallPart)]
         recalls = [part for part in calls if part.name == RECALL_TOOL]
         if not recalls or len(recalls) < len(calls) or number == MAX_ROUNDS:
@@ -311,11 +311,11 @@ async def answer_recalls(
         events = send()
 
 
-def _is_of_provider(event: AnswerEvent) -> bool:
+def _is_provider_only(event: AnswerEvent) -> bool:
     return isinstance(event, ReasoningEnd) and event.wire.startswith(PROVIDER_FORMAT)
 
 
-def _add_part(said: list[Part], event: AnswerEvent) -> None:
+def _add_event_to_parts(said: list[Part], event: AnswerEvent) -> None:
     """Add what an event says to the parts of the reply."""
     last = said[-1] if said else None
     match event:
@@ -331,7 +331,7 @@ def _add_part(said: list[Part], event: AnswerEvent) -> None:
             said[-1] = last._replace(arguments=last.arguments + text)
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
+def _add_counts(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else one + other
 
 
@@ -359,7 +359,7 @@ class StreamMerger(ABC):
         """Read the next bytes of a round; return what the client gets of them."""
         return b"".join(self._read(raw, event) for raw, event in self._reader.feed_with_raw_bytes(chunk))
 
-    def drain(self) -> bytes:
+    def read_rest_of_round(self) -> bytes:
         """Read what is left at the end of a round."""
         rest, events = self._reader.finish()
         if not events:
@@ -507,7 +507,7 @@ class MessagesMerger(StreamMerger):
             return raw
         fields = decode_event(event)
         if fields.get("type") == "message_delta":
-            delta = _object(fields.get("delta"))
+            delta = _as_object(fields.get("delta"))
             if delta.get("stop_reason") == "tool_use" and not self._calls_shown:
                 delta = {**delta, "stop_reason": "end_turn"}
             fields |= {"delta": delta, "usage": _add_usage(self._usage, self._usage_of(fields))}
@@ -541,14 +541,14 @@ class ChatMerger(StreamMerger):
     def _is_end(self, event: SseEvent) -> bool:
         if event.data == DONE:
             return True
-        return any(choice.get("finish_reason") for choice in _choices(decode_event(event)))
+        return any(choice.get("finish_reason") for choice in _get_choices(decode_event(event)))
 
     def _note_end(self, event: SseEvent) -> None:
         fields = decode_event(event)
-        for choice in _choices(fields):
+        for choice in _get_choices(fields):
             # Some servers send the last call together with the end.
             self._add_delta(choice.get("delta") or {})
-        self.has_ended = self.has_ended or event.data == DONE or bool(_choices(fields))
+        self.has_ended = self.has_ended or event.data == DONE or bool(_get_choices(fields))
         calls = [self._calls[index] for index in sorted(self._calls)]
         message = self._message | ({"tool_calls": calls} if calls else {})
         message["content"] = message["content"] or None
@@ -556,12 +556,12 @@ class ChatMerger(StreamMerger):
 
     def _read_event(self, raw: bytes, event: SseEvent, fields: Json) -> Iterator[bytes]:
         self._head = self._head or {name: fields[name] for name in ("id", "created") if name in fields}
-        for choice in _choices(fields):
+        for choice in _get_choices(fields):
             self._add_delta(choice.get("delta") or {})
         if not self._is_changed:
             yield raw
             return
-        shown = self._filter(fields)
+        shown = self._keep_parts_for_client(fields)
         if shown is not None:
             yield format_event(shown, name=event.name)
 
@@ -569,10 +569,10 @@ class ChatMerger(StreamMerger):
         for name in ("content", "reasoning_content", "reasoning"):
             if isinstance(delta.get(name), str) and delta[name]:
                 self._message[name] = str(self._message.get(name) or "") + delta[name]
-        for call in _dicts(delta.get("tool_calls")):
-            index = _index(call)
+        for call in _keep_objects(delta.get("tool_calls")):
+            index = _get_call_index(call)
             if index not in self._calls:
-                function = _object(call.get("function"))
+                function = _as_object(call.get("function"))
                 self._calls[index] = {
                     **call,
                     "function": {**function, "arguments": str(function.get("arguments") or "")},
@@ -583,32 +583,32 @@ class ChatMerger(StreamMerger):
                 self._positions[index] = None if is_recall else self._shown
                 self._shown += not is_recall
                 continue
-            function = _object(call.get("function"))
+            function = _as_object(call.get("function"))
             self._calls[index]["function"]["arguments"] += str(function.get("arguments") or "")
 
-    def _filter(self, fields: Json) -> Json | None:
+    def _keep_parts_for_client(self, fields: Json) -> Json | None:
         """Return a chunk without what the client does not get; None if nothing is left."""
         choices = []
-        for choice in _choices(fields):
+        for choice in _get_choices(fields):
             delta = dict(choice.get("delta") or {})
             calls = [
                 {**call, "index": self._positions[index]}
-                for call in _dicts(delta.pop("tool_calls", None))
-                if self._positions.get(index := _index(call)) is not None
+                for call in _keep_objects(delta.pop("tool_calls", None))
+                if self._positions.get(index := _get_call_index(call)) is not None
             ]
             if self._number > 1:
                 delta.pop("role", None)
             delta |= {"tool_calls": calls} if calls else {}
             if any(value not in (None, "") for value in delta.values()) or choice.get("finish_reason"):
                 choices.append({**choice, "delta": delta})
-        if not choices and _choices(fields):
+        if not choices and _get_choices(fields):
             return None
         return {**fields, **self._head, "choices": choices}
 
     def _write_end(self, raw: bytes, event: SseEvent | None) -> bytes:
         if event is None or event.data == DONE:
             return raw
-        fields = self._filter(decode_event(event))
+        fields = self._keep_parts_for_client(decode_event(event))
         if fields is None:
             return b""
         for choice in fields["choices"]:
@@ -619,20 +619,20 @@ class ChatMerger(StreamMerger):
         return format_event(fields, name=event.name)
 
 
-def _object(value: object) -> Json:
+def _as_object(value: object) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _index(call: Json) -> int:
+def _get_call_index(call: Json) -> int:
     index = call.get("index")
     return index if isinstance(index, int) else 0
 
 
-def _choices(fields: Json) -> list[Json]:
-    return _dicts(fields.get("choices"))
+def _get_choices(fields: Json) -> list[Json]:
+    return _keep_objects(fields.get("choices"))
 
 
-def _dicts(value: object) -> list[Json]:
+def _keep_objects(value: object) -> list[Json]:
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
@@ -658,12 +658,12 @@ class ResponsesMerger(StreamMerger):
     def _note_end(self, event: SseEvent) -> None:
         self.has_ended = True
         fields = decode_event(event)
-        response = _object(fields.get("response"))
-        output = _dicts(response.get("output")) or self._items
+        response = _as_object(fields.get("response"))
+        output = _keep_objects(response.get("output")) or self._items
         self.round = read_round(ApiFormat.RESPONSES, {"output": output})
 
     def begin_round(self) -> None:
-        self._shown += _shown_items(ApiFormat.RESPONSES, self.round.reply, self._number)
+        self._shown += _list_items_for_client(ApiFormat.RESPONSES, self.round.reply, self._number)
         super().begin_round()
 
     def _usage_of(self, fields: Json) -> object:
@@ -672,11 +672,11 @@ class ResponsesMerger(StreamMerger):
 
     def _read_event(self, raw: bytes, event: SseEvent, fields: Json) -> Iterator[bytes]:
         kind, index = fields.get("type"), fields.get("output_index")
-        item = _object(fields.get("item"))
+        item = _as_object(fields.get("item"))
         if self._number > 1 and kind in ("response.created", "response.in_progress", "response.queued"):
             return
         if kind == "response.created":
-            self._id = _object(fields.get("response")).get("id")
+            self._id = _as_object(fields.get("response")).get("id")
         if kind == "response.output_item.added" and isinstance(index, int):
             is_recall = _is_recall(ApiFormat.RESPONSES, item)
             if is_recall or (self._number > 1 and item.get("type") in _THINKING):
@@ -708,7 +708,7 @@ class ResponsesMerger(StreamMerger):
         fields = decode_event(event)
         response = fields.get("response")
         if isinstance(response, dict):
-            items = _shown_items(ApiFormat.RESPONSES, self.round.reply, self._number)
+            items = _list_items_for_client(ApiFormat.RESPONSES, self.round.reply, self._number)
             used = _add_usage(self._usage, response.get("usage"))
             named = {"id": self._id} if self._id is not None else {}
             fields["response"] = {**response, **named, "output": [*self._shown, *items], "usage": used or None}

@@ -40,36 +40,36 @@ class RequestRecords:
         self._shared_table = shared_table
         self._clock = clock
 
-    def find(self, hashes: Sequence[str], signatures: Sequence[tuple[int, str]]) -> KnownRequest:
+    def look_up_request(self, hashes: Sequence[str], signatures: Sequence[tuple[int, str]]) -> KnownRequest:
         """Look up the beginnings and the signatures of a request.
 
         ``hashes`` has one more entry than the request has messages. A signature that is not on record was made from
         the client's own bytes, as far as anybody knows, so everything before it must stay as it is.
         """
-        beginnings = {_chain_name(one): place for place, one in enumerate(hashes)}
+        beginnings = {_make_prefix_row_name(one): place for place, one in enumerate(hashes)}
         recent = list(beginnings)[-_MAX_HASHES:]
-        signed = [_signature_name(signature) for _, signature in signatures[-1:]]
+        signed = [_make_signature_row_name(signature) for _, signature in signatures[-1:]]
         known = self._shared_table.get_many(*recent, *signed, at=self._clock.now())
         seen = max((beginnings[name] for name in recent if name in known), default=None)
         has_recall = bool(signed) and known.get(signed[0], "").endswith(_RECALL_MARK)
-        return KnownRequest(seen, _unchanged_until(signatures, known), has_recall)
+        return KnownRequest(seen, _count_unchangeable_messages(signatures, known), has_recall)
 
     def save_request(self, hashes: Sequence[str]) -> None:
         """Record that a request was sent; equal requests at once record the same."""
-        self._set(_chain_name(hashes[-1]), str(LAYOUT_VERSION), _SEEN_FOR)
+        self._set(_make_prefix_row_name(hashes[-1]), str(LAYOUT_VERSION), _SEEN_FOR)
 
     def save_signatures(self, signatures: Sequence[str], *, unchanged_until: int, has_recall: bool = False) -> None:
         """Record with which layout and tools the request was sent that these signatures answer."""
         mark = _RECALL_MARK if has_recall else ""
         for one in dict.fromkeys(signatures):
-            self._set(_signature_name(one), f"{LAYOUT_VERSION}:{unchanged_until}{mark}", _SIGNED_FOR)
+            self._set(_make_signature_row_name(one), f"{LAYOUT_VERSION}:{unchanged_until}{mark}", _SIGNED_FOR)
 
     def _set(self, name: str, text: str, kept_for: timedelta) -> None:
         at = self._clock.now()
         self._shared_table.set(name, text, at=at, expires_at=at + kept_for)
 
 
-def _unchanged_until(signatures: Sequence[tuple[int, str]], known: Mapping[str, str]) -> int:
+def _count_unchangeable_messages(signatures: Sequence[tuple[int, str]], known: Mapping[str, str]) -> int:
     """Return how many messages must stay as they are.
 
     The last signature decides: the request that it answers had all signatures before it.
@@ -77,13 +77,13 @@ def _unchanged_until(signatures: Sequence[tuple[int, str]], known: Mapping[str, 
     if not signatures:
         return 0
     place, signature = signatures[-1]
-    version, _, unchanged = known.get(_signature_name(signature), "").removesuffix(_RECALL_MARK).partition(":")
+    version, _, unchanged = known.get(_make_signature_row_name(signature), "").removesuffix(_RECALL_MARK).partition(":")
     return int(unchanged) if version == str(LAYOUT_VERSION) and unchanged.isdecimal() else place + 1
 
 
-def _chain_name(chain_hash: str) -> str:
+def _make_prefix_row_name(chain_hash: str) -> str:
     return f"request:{chain_hash}"
 
 
-def _signature_name(signature: str) -> str:
+def _make_signature_row_name(signature: str) -> str:
     return f"signature:{hash_signature(signature)}"

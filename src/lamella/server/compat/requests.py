@@ -27,7 +27,7 @@ from lamella.server.compat.json_spans import (
     find_text_spans,
     iter_items,
     iter_members,
-    splice,
+    replace_spans,
 )
 from lamella.server.compat.refusals import RefusedFieldError
 from lamella.server.compat.wires import MESSAGES_FIELD, ApiFormat
@@ -89,7 +89,7 @@ class ClientRequest:
 
     def user_texts(self) -> list[UserText]:
         """Return the texts of the user, in order."""
-        return [one for place, message in enumerate(self.messages) for one in _message_texts(place, message)]
+        return [one for place, message in enumerate(self.messages) for one in _list_message_texts(place, message)]
 
     def written_texts(self) -> set[str]:
         """Return the texts of the user, whatever their places."""
@@ -138,7 +138,7 @@ def _check_lamella_field(options: object) -> None:
             )
 
 
-def _message_texts(place: int, message: Mapping[str, Any]) -> list[UserText]:
+def _list_message_texts(place: int, message: Mapping[str, Any]) -> list[UserText]:
     if message.get("role") != "user":
         return []
     content = message.get("content")
@@ -186,9 +186,9 @@ def build_passthrough_body(
     members = find_members(data, root)
     messages = members[MESSAGES_FIELD[request.wire]]
     added: list[bytes] = []
-    changes = _reference_changes(request, messages, layout) if layout else []
+    changes = _make_reference_changes(request, messages, layout) if layout else []
     if breakpoints:
-        changes.append(_breakpoint_change(data, root))
+        changes.append(_make_breakpoint_change(data, root))
     if model != request.body.get("model"):
         if "model" in members:
             # Of a repeated name, parsers disagree which value counts.
@@ -197,10 +197,10 @@ def build_passthrough_body(
         else:
             added.append(b'"model":' + encode_json(model))
     if breakpoints and breakpoints.after_message is not None:
-        changes.append(_breakpoint_change(data, _find_last_block(data, messages, breakpoints.after_message)))
+        changes.append(_make_breakpoint_change(data, _find_last_block(data, messages, breakpoints.after_message)))
     if added:
         changes.append(Replacement(Span(root + 1, root + 1), b"".join(one + b"," for one in added)))
-    body = splice(data, changes)
+    body = replace_spans(data, changes)
     return _without_member(body, LAMELLA_FIELD) if LAMELLA_FIELD in request.body else body
 
 
@@ -236,7 +236,7 @@ def _find_last_block(data: bytes, messages: Span, message: int) -> int:
     return block.start
 
 
-def _breakpoint_change(data: bytes, start: int) -> Replacement:
+def _make_breakpoint_change(data: bytes, start: int) -> Replacement:
     """Return the change that gives a breakpoint to the object that begins at ``start``."""
     empty = find_members(data, start).get(_BREAKPOINT_FIELD)
     if empty is not None:
@@ -244,22 +244,22 @@ def _breakpoint_change(data: bytes, start: int) -> Replacement:
     return Replacement(Span(start + 1, start + 1), encode_json(_BREAKPOINT_FIELD) + b":" + _BREAKPOINT + b",")
 
 
-def _reference_changes(request: ClientRequest, messages: Span, layout: Sequence[PlannedText]) -> list[Replacement]:
+def _make_reference_changes(request: ClientRequest, messages: Span, layout: Sequence[PlannedText]) -> list[Replacement]:
     data, changes = request.data, []
     if data[messages.start] == 0x22:
         # The Responses API takes a single text as the whole input.
-        return _text_changes(data, messages, layout[0].references)
+        return _make_text_changes(data, messages, layout[0].references)
     spans = list(iter_items(data, messages.start))
     for message, planned in groupby(layout, key=lambda one: one.place.message):
         content = find_members(data, spans[message].start)["content"]
         parts = list(iter_items(data, content.start)) if data[content.start] == 0x5B else []
         for place, references in planned:
             text = content if place.part is None else find_members(data, parts[place.part].start)["text"]
-            changes += _text_changes(data, text, references)
+            changes += _make_text_changes(data, text, references)
     return changes
 
 
-def _text_changes(data: bytes, string: Span, references: Sequence[DocumentReference]) -> list[Replacement]:
+def _make_text_changes(data: bytes, string: Span, references: Sequence[DocumentReference]) -> list[Replacement]:
     spans = find_text_spans(data, string, [(one.start, one.end) for one in references])
     lines = (encode_json(one.line)[1:-1] for one in references)
     return [Replacement(span, line) for span, line in zip(spans, lines, strict=True)]
@@ -319,7 +319,7 @@ def expand_messages(wire: ApiFormat, messages: Any, *, as_written: Container[str
         return None if whole is None else whole[0]
     if not isinstance(messages, list):
         return messages
-    places = [one for place, message in enumerate(messages) for one in _message_texts(place, message)]
+    places = [one for place, message in enumerate(messages) for one in _list_message_texts(place, message)]
     expanded = expand_references([one.text for one in places], as_written=as_written)
     if expanded is None:
         return None

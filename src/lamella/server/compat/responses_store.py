@@ -63,11 +63,11 @@ class ResponseStore:
         """Delete a response."""
         self._shared_table.remove(_text_name(owner, response_id))
 
-    def claim(self, owner: str, response_id: str) -> None:
+    def record_owner(self, owner: str, response_id: str) -> None:
         """Record that a response that the upstream keeps belongs to an owner."""
         self._set(_owner_name(owner, response_id), "1")
 
-    def owns(self, owner: str, response_id: str) -> bool:
+    def is_owned_by(self, owner: str, response_id: str) -> bool:
         """Return whether a response that the upstream keeps belongs to an owner; the operator has all of them."""
         return not owner or self._get(_owner_name(owner, response_id)) is not None
 

@@ -195,18 +195,18 @@ class CompatService:
         state, model = self.state, resolve_model(name, self.state)
         trusted = _may_name_any_model(caller)
         try:
-            return self._open(model, trusted=trusted)
+            return self._open_upstream(model, trusted=trusted)
         except LamellaError:
             is_explicit = ":" in name and find_provider_entry(name.partition(":")[0]) is not None
             if model == state.engine_pool.model or is_explicit:
                 raise
         if name in await self.list_upstream_models(caller):
             # The same server as that of the default model, which the operator has named.
-            upstream = self._open(state.engine_pool.model, trusted=True)
+            upstream = self._open_upstream(state.engine_pool.model, trusted=True)
             upstream.model = upstream.model.removesuffix(upstream.name_without_provider) + name
             return upstream
         notes.append(f"model: {name[:100]} is not configured, {mask_keys(state.engine_pool.model)} answers")
-        return self._open(state.engine_pool.model, trusted=trusted)
+        return self._open_upstream(state.engine_pool.model, trusted=trusted)
 
     async def list_upstream_models(self, caller: Caller) -> tuple[str, ...]:
         """Return the models that the upstream of the default model lists, by its own names.
@@ -215,7 +215,7 @@ class CompatService:
         """
         if not _may_name_any_model(caller):
             return ()
-        endpoint = self._open(self.state.engine_pool.model, trusted=True).endpoint
+        endpoint = self._open_upstream(self.state.engine_pool.model, trusted=True).endpoint
         if endpoint is None:
             return ()
         until, names = self._listed.get(endpoint.base_url, (0.0, ()))
@@ -238,7 +238,7 @@ class CompatService:
         named = (one.get("id") for one in listed if isinstance(one, dict)) if isinstance(listed, list) else ()
         return tuple(dict.fromkeys(one for one in named if isinstance(one, str) and one))[:_MAX_LISTED]
 
-    def _open(self, model: str, *, trusted: bool) -> Upstream:
+    def _open_upstream(self, model: str, *, trusted: bool) -> Upstream:
         provider = self.state.engine_pool.get_or_open_provider(model, trusted=trusted)
         endpoint = provider.endpoint if isinstance(provider, HttpModelProvider) else None
         return Upstream(model=model, provider=provider, endpoint=endpoint)
@@ -255,7 +255,7 @@ class CompatService:
         hashes = chain_hashes(caller.owner, wire, client.system_and_tools, client.messages)
         label = (
             find_conversation_label(request.headers, client.body)
-            or self._own_label(client)
+            or self._find_own_label(client)
             or f"request-{hashes[:2][-1][:16]}"
         )
         exchange = Exchange(
@@ -264,8 +264,8 @@ class CompatService:
         if self.state.settings.recall:
             await self._prepare_recall(exchange)
         if upstream.endpoint is not None and wire in upstream.endpoint.api_formats:
-            return await self._forward(exchange, upstream.endpoint)
-        return await self._translate(exchange)
+            return await self._answer_over_same_api(exchange, upstream.endpoint)
+        return await self._answer_over_other_api(exchange)
 
     async def _prepare_recall(self, exchange: Exchange) -> None:
         """Record the texts of a request, and find out whether the model gets the tool for recall.
@@ -283,7 +283,11 @@ class CompatService:
             lambda: self.recall.record_and_list_left_out(owner, conversation, to_sent_messages(client, FORMATS))
         )
         signatures = find_signatures(client.messages)
-        known = await self.run_in_worker(lambda: self.records.find(exchange.hashes, signatures)) if signatures else None
+        known = (
+            await self.run_in_worker(lambda: self.records.look_up_request(exchange.hashes, signatures))
+            if signatures
+            else None
+        )
         wires = exchange.upstream.endpoint.api_formats if exchange.upstream.endpoint is not None else ()
         if (
             client.wire is ApiFormat.RESPONSES
@@ -298,7 +302,7 @@ class CompatService:
             exchange.notes.append(f"recall: {len(found.messages)} earlier messages can be found")
 
     @staticmethod
-    def _own_label(client: ClientRequest) -> str | None:
+    def _find_own_label(client: ClientRequest) -> str | None:
         options = client.body.get(LAMELLA_FIELD) or {}
         named = options.get("conversation")
         if named is not None and not isinstance(named, str):
@@ -307,7 +311,7 @@ class CompatService:
 
     # The same API upstream.
 
-    async def _forward(self, exchange: Exchange, endpoint: HttpEndpoint) -> Response:
+    async def _answer_over_same_api(self, exchange: Exchange, endpoint: HttpEndpoint) -> Response:
         client = exchange.client
         await self._check_previous_response(exchange)
         body = await self._build_same_wire(exchange)
@@ -327,12 +331,12 @@ class CompatService:
         try:
             data = await run_until_disconnect(exchange.request, response.read())
         except LamellaError:
-            self._record(exchange, monitor, end_reason="failed")
+            self._record_finished_answer(exchange, monitor, end_reason="failed")
             raise
         monitor.read_body(data)
         await self._save_signatures(exchange, monitor)
         await self._claim_response(exchange, monitor)
-        self._record(exchange, monitor, end_reason="done")
+        self._record_finished_answer(exchange, monitor, end_reason="done")
         return Response(data, response.status, headers={**response.headers, **exchange.headers()})
 
     def _answer_recalls(
@@ -357,7 +361,7 @@ class CompatService:
         layout: list[PlannedText] = []
         breakpoints: Breakpoints | None = None
         marks = client.wire is ApiFormat.MESSAGES and not client.has_breakpoints
-        layout = await self._plan(exchange, needs_history=marks and len(client.messages) > 1)
+        layout = await self._plan_references(exchange, needs_history=marks and len(client.messages) > 1)
         if as_written:
             layout = []
         if marks:
@@ -372,13 +376,13 @@ class CompatService:
         _note_references(exchange, layout)
         return body
 
-    async def _plan(self, exchange: Exchange, *, needs_history: bool) -> list[PlannedText]:
+    async def _plan_references(self, exchange: Exchange, *, needs_history: bool) -> list[PlannedText]:
         """Return the references for a request, after looking up what its signatures and its beginning are bound to."""
         client = exchange.client
         layout = plan_document_references(client)
         signatures = find_signatures(client.messages) if layout else []
         if signatures or needs_history:
-            exchange.known = await self.run_in_worker(lambda: self.records.find(exchange.hashes, signatures))
+            exchange.known = await self.run_in_worker(lambda: self.records.look_up_request(exchange.hashes, signatures))
         if layout and exchange.known.unchanged_until:
             layout = plan_document_references(client, unchanged_until=exchange.known.unchanged_until)
         return layout
@@ -405,7 +409,9 @@ class CompatService:
 
     async def _forward_error(self, exchange: Exchange, response: UpstreamResponse) -> Response:
         data = await response.read_error()
-        self._record(exchange, StreamMonitor(exchange.client.wire), end_reason="failed", status=response.status)
+        self._record_finished_answer(
+            exchange, StreamMonitor(exchange.client.wire), end_reason="failed", status=response.status
+        )
         if response.status in (401, 403):
             exchange.notes.append("the provider refuses the key of this server; its operator has to check it")
         masked = mask_keys(data.decode("utf-8", "replace")) if data else ""
@@ -418,13 +424,13 @@ class CompatService:
         try:
             first = await run_until_disconnect(exchange.request, anext(parts, b""))
         except LamellaError:
-            self._record(exchange, monitor, end_reason="failed")
+            self._record_finished_answer(exchange, monitor, end_reason="failed")
             raise
         if monitor.has_failed and not monitor.has_ended:
             await parts.aclose()
             return self._error_from_upstream(exchange, monitor.error)
         headers = {**response.headers, **_STREAM_HEADERS, **exchange.headers()}
-        return StreamingResponse(_prepend(first, parts), response.status, headers=headers)
+        return StreamingResponse(_yield_first_then(first, parts), response.status, headers=headers)
 
     async def _relay(
         self, exchange: Exchange, response: UpstreamResponse, monitor: StreamMonitor
@@ -455,7 +461,7 @@ class CompatService:
             yield self._error_event(exchange, error)
         finally:
             if has_begun:
-                self._record(exchange, monitor, end_reason=end_reason)
+                self._record_finished_answer(exchange, monitor, end_reason=end_reason)
 
     async def _save_signatures(self, exchange: Exchange, monitor: StreamMonitor) -> None:
         """Record, before the client can answer, with which layout the signatures of an answer were made."""
@@ -475,7 +481,7 @@ class CompatService:
             or not exchange.caller.owner
         ):
             return
-        if not await self.run_in_worker(lambda: self.responses.owns(exchange.caller.owner, previous)):
+        if not await self.run_in_worker(lambda: self.responses.is_owned_by(exchange.caller.owner, previous)):
             raise _unknown_response_error(previous)
 
     async def _claim_response(self, exchange: Exchange, monitor: StreamMonitor) -> None:
@@ -483,16 +489,16 @@ class CompatService:
         is_kept = exchange.client.wire is ApiFormat.RESPONSES and exchange.client.body.get("store") is not False
         if is_kept and owner and found is not None:
             monitor.response_id = None
-            await self.run_in_worker(lambda: self.responses.claim(owner, found))
+            await self.run_in_worker(lambda: self.responses.record_owner(owner, found))
 
     # Another API upstream.
 
-    async def _translate(self, exchange: Exchange) -> Response:
+    async def _answer_over_other_api(self, exchange: Exchange) -> Response:
         client = exchange.client
         own_input = list_input_items(client.body) if client.wire is ApiFormat.RESPONSES else []
         if client.wire is ApiFormat.RESPONSES:
             await self._expand_previous_response(exchange)
-        layout = await self._plan(exchange, needs_history=False)
+        layout = await self._plan_references(exchange, needs_history=False)
         neutral, events = self._open_translated(exchange, layout)
         if neutral.unused:
             exchange.notes.append(f"unused: {', '.join(neutral.unused)}")
@@ -507,11 +513,13 @@ class CompatService:
             repeated = ("instructions", "metadata", "previous_response_id", "store", "tools", "tool_choice")
             writer.repeated = {name: client.body[name] for name in repeated if client.body.get(name) is not None}
             writer.repeated["store"] = client.body.get("store") is not False
-        output = self._write(exchange, events, writer, own_input)
+        output = self._write_translated_answer(exchange, events, writer, own_input)
         if client.is_streamed:
             first = await run_until_disconnect(exchange.request, anext(output, b""))
-            return StreamingResponse(_prepend(first, output), headers={**_STREAM_HEADERS, **exchange.headers()})
-        await run_until_disconnect(exchange.request, _exhaust(output))
+            return StreamingResponse(
+                _yield_first_then(first, output), headers={**_STREAM_HEADERS, **exchange.headers()}
+            )
+        await run_until_disconnect(exchange.request, _read_to_end(output))
         return EscapedJSONResponse(writer.body(), headers=exchange.headers())
 
     async def _expand_previous_response(self, exchange: Exchange) -> None:
@@ -558,7 +566,7 @@ class CompatService:
         """Return the request for the upstream, not sent yet, and whether it has exactly the texts of the client."""
         endpoint = exchange.upstream.endpoint
         if endpoint is None:
-            built = build_model_request(neutral, exchange.upstream.model, self._abilities(exchange.upstream))
+            built = build_model_request(neutral, exchange.upstream.model, self._get_model_abilities(exchange.upstream))
             return _TranslatedRequest(
                 model_request_has_same_texts(exchange.client, built),
                 lambda: read_deltas(exchange.upstream.provider.stream(built)),
@@ -580,7 +588,7 @@ class CompatService:
             return build_chat(neutral, model, is_openai=len(exchange.upstream.endpoint.api_formats) > 1)  # type: ignore[union-attr]
         return build_responses(neutral, model)
 
-    def _abilities(self, upstream: Upstream) -> ModelAbilities:
+    def _get_model_abilities(self, upstream: Upstream) -> ModelAbilities:
         from lamella.providers.open_provider import get_context_window, supports_images, supports_tools
 
         services, model = self.state.engine_pool.services, upstream.model
@@ -610,7 +618,7 @@ class CompatService:
         if not reader.has_ended:
             raise _cut_off_error()
 
-    async def _write(
+    async def _write_translated_answer(
         self,
         exchange: Exchange,
         events: AsyncGenerator[AnswerEvent, None],
@@ -643,7 +651,7 @@ class CompatService:
                 raise _to_known_error(error) from error
             yield writer.write_error(self._error_fields(exchange, error))
         finally:
-            self._record(exchange, monitor, end_reason=end_reason)
+            self._record_finished_answer(exchange, monitor, end_reason=end_reason)
 
     async def _store_response(self, exchange: Exchange, writer: AnswerWriter, own_input: list[Json]) -> None:
         if exchange.client.wire is not ApiFormat.RESPONSES or exchange.client.body.get("store") is False:
@@ -674,14 +682,16 @@ class CompatService:
     def _error_from_upstream(self, exchange: Exchange, fields: Json) -> Response:
         """Return an error that the upstream sent as its first event, with the status that it means."""
         status = _find_status(fields)
-        self._record(exchange, StreamMonitor(exchange.client.wire), end_reason="failed", status=status)
+        self._record_finished_answer(exchange, StreamMonitor(exchange.client.wire), end_reason="failed", status=status)
         shape: Json = {"type": "error"} if exchange.client.wire is ApiFormat.MESSAGES else {}
         message = mask_keys(str(fields.get("message") or ""))
         return EscapedJSONResponse(
             {**shape, "error": {**fields, "message": message}}, status, headers=exchange.headers()
         )
 
-    def _record(self, exchange: Exchange, monitor: StreamMonitor, *, end_reason: str, status: int = 200) -> None:
+    def _record_finished_answer(
+        self, exchange: Exchange, monitor: StreamMonitor, *, end_reason: str, status: int = 200
+    ) -> None:
         record_answer(
             self.state,
             AnswerRecord(
@@ -760,9 +770,9 @@ async def _read_events(response: UpstreamResponse, reader: AnswerReader) -> Asyn
     sse = SseReader()
     async with aclosing(response.iter_bytes()) as chunks:
         async for chunk in chunks:
-            for event in _feed(reader, sse.feed(chunk)[1]):
+            for event in _feed_each(reader, sse.feed(chunk)[1]):
                 yield event
-    for event in _feed(reader, sse.finish()[1]):
+    for event in _feed_each(reader, sse.finish()[1]):
         yield event
     finish = getattr(reader, "finish", None)
     if finish is not None:
@@ -770,7 +780,7 @@ async def _read_events(response: UpstreamResponse, reader: AnswerReader) -> Asyn
             yield event
 
 
-def _feed(reader: AnswerReader, events: Iterable[Any]) -> Iterable[AnswerEvent]:
+def _feed_each(reader: AnswerReader, events: Iterable[Any]) -> Iterable[AnswerEvent]:
     for one in events:
         yield from reader.feed(one)
         if reader.error is not None:
@@ -796,7 +806,7 @@ def _to_known_error(error: Exception) -> Exception:
     return error if isinstance(error, LamellaError | UpstreamError) else _unreadable_answer_error(error)
 
 
-async def _prepend(first: bytes, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+async def _yield_first_then(first: bytes, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
     async with aclosing(parts):
         if first:
             yield first
@@ -804,7 +814,7 @@ async def _prepend(first: bytes, parts: AsyncGenerator[bytes, None]) -> AsyncGen
             yield part
 
 
-async def _exhaust(parts: AsyncGenerator[bytes, None]) -> None:
+async def _read_to_end(parts: AsyncGenerator[bytes, None]) -> None:
     async with aclosing(parts):
         async for _ in parts:
             pass

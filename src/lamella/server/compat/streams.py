@@ -122,9 +122,9 @@ class StreamMonitor:
         except (ValueError, RecursionError):
             return
         if isinstance(body, dict):
-            self._read_whole(body)
+            self._read_whole_answer(body)
 
-    def _read_whole(self, body: Mapping[str, Any]) -> None:
+    def _read_whole_answer(self, body: Mapping[str, Any]) -> None:
         self.response_id = body.get("id") if isinstance(body.get("id"), str) else self.response_id
         self.usage = parse_usage(self._wire, body.get("usage"), self.usage)
         self.signatures += iter_signatures(
@@ -150,7 +150,7 @@ class StreamMonitor:
         if b'"usage"' not in event.data and b'"finish_reason"' not in event.data and b'"error"' not in event.data:
             return
         chunk = decode_event(event)
-        self._note_error(chunk.get("error"))
+        self._record_error(chunk.get("error"))
         self.usage = parse_usage(self._wire, chunk.get("usage"), self.usage)
         choices = chunk.get("choices")
         if isinstance(choices, list):
@@ -168,7 +168,7 @@ class StreamMonitor:
         match kind:
             case "message_start":
                 message = fields.get("message")
-                self._read_whole(message if isinstance(message, dict) else {})
+                self._read_whole_answer(message if isinstance(message, dict) else {})
             case "message_delta":
                 self.usage = parse_usage(self._wire, fields.get("usage"), self.usage)
             case "content_block_start":
@@ -183,18 +183,18 @@ class StreamMonitor:
             case "message_stop":
                 self.has_ended = True
             case "error":
-                self._note_error(fields.get("error") or True)
+                self._record_error(fields.get("error") or True)
 
     def _read_response_event(self, event: SseEvent) -> None:
         kind = event.name or str(decode_event(event).get("type"))
         if kind == "response.created" or kind in _RESPONSE_ENDS:
             response = decode_event(event).get("response")
-            self._read_whole(response if isinstance(response, dict) else {})
+            self._read_whole_answer(response if isinstance(response, dict) else {})
         self.has_ended = self.has_ended or kind in _RESPONSE_ENDS
         if kind == "error":
-            self._note_error(decode_event(event))
+            self._record_error(decode_event(event))
 
-    def _note_error(self, error: object) -> None:
+    def _record_error(self, error: object) -> None:
         if error and not self.has_failed:
             self.has_failed = True
             self.error = error if isinstance(error, dict) else {"message": str(error)}

@@ -79,8 +79,8 @@ def has_same_texts(request: ClientRequest, wire: ApiFormat, body: Json) -> bool:
     expanded = {**body, name: expand_messages(wire, deepcopy(body[name]), as_written=request.written_texts())}
     if expanded[name] is None:
         return False
-    labels = _image_labels(request) if wire is ApiFormat.CHAT else []
-    return _have_same_texts(_client_texts(request), FORMATS[wire].collect_texts(expanded), allowed=labels)
+    labels = _list_image_labels(request) if wire is ApiFormat.CHAT else []
+    return _have_same_texts(_list_client_texts(request), FORMATS[wire].collect_texts(expanded), allowed=labels)
 
 
 def model_request_has_same_texts(request: ClientRequest, built: ModelRequest) -> bool:
@@ -91,17 +91,17 @@ def model_request_has_same_texts(request: ClientRequest, built: ModelRequest) ->
     for message in built.messages:
         (typed if message.role is Role.USER else sent).extend(message.pieces)
         sent += [call.arguments for call in message.calls]
-    written = _client_texts(request)
+    written = _list_client_texts(request)
     marks -= written.count(LATE_INSTRUCTIONS)
     expanded = expand_references(typed, as_written=request.written_texts())
     return expanded is not None and _have_same_texts(written, [*sent, *expanded], allowed=[LATE_INSTRUCTIONS] * marks)
 
 
-def _client_texts(request: ClientRequest) -> list[str]:
+def _list_client_texts(request: ClientRequest) -> list[str]:
     return FORMATS[request.wire].collect_texts(request.body)
 
 
-def _image_labels(request: ClientRequest) -> list[str]:
+def _list_image_labels(request: ClientRequest) -> list[str]:
     messages = FORMATS[request.wire].parse(request.body).messages
     results = [part for one in messages for part in one.parts if isinstance(part, ResultPart)]
     return [openai_chat.image_label(one.call_id) for one in results if _has_images(one)]
@@ -112,12 +112,12 @@ def _has_images(result: ResultPart) -> bool:
 
 
 def _have_same_texts(client: Iterable[str], sent: Iterable[str], *, allowed: Iterable[str] = ()) -> bool:
-    wanted, found = (Counter(filter(None, map(_normalise, texts))) for texts in (client, sent))
+    wanted, found = (Counter(filter(None, map(_normalize_for_comparison, texts))) for texts in (client, sent))
     found.subtract(Counter(allowed))
     return +found == wanted and not any(count < 0 for count in found.values())
 
 
-def _normalise(text: str) -> str:
+def _normalize_for_comparison(text: str) -> str:
     """Return a text as it is compared: arguments of calls as JSON without its spelling, blank texts as nothing."""
     if not text.strip():
         return ""

@@ -126,7 +126,7 @@ class UpstreamClient:
         from httpx2 import HTTPError, InvalidURL, TimeoutException
 
         client = self._get_client()
-        sent = {**select_request_headers(headers or {}), **_merge_version(endpoint, headers or {})}
+        sent = {**select_request_headers(headers or {}), **_choose_api_version_headers(endpoint, headers or {})}
         address = f"{endpoint.base_url}{path}" + (f"?{query}" if query else "")
         request = client.build_request(method, address, content=body, headers=sent)
         try:
@@ -162,7 +162,7 @@ class UpstreamClient:
         return self._client
 
 
-def _merge_version(endpoint: HttpEndpoint, headers: Mapping[str, str]) -> dict[str, str]:
+def _choose_api_version_headers(endpoint: HttpEndpoint, headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of an endpoint; the client's version of the API counts if it names one."""
     own = {"content-type": "application/json", **endpoint.headers}
     return {**own, "anthropic-version": headers["anthropic-version"]} if _has_api_version(own, headers) else own

@@ -27,11 +27,11 @@ def parse_usage(wire: ApiFormat, usage: object, before: TokenUsage = TokenUsage(
         return before
     if wire is ApiFormat.MESSAGES:
         found = TokenUsage(
-            plain=_count(usage, "input_tokens"),
-            read=_count(usage, "cache_read_input_tokens"),
-            write=_count(usage, "cache_creation_input_tokens"),
-            output=_count(usage, "output_tokens"),
-            reasoning=_count(_fields(usage, "output_tokens_details"), "thinking_tokens"),
+            plain=_get_count(usage, "input_tokens"),
+            read=_get_count(usage, "cache_read_input_tokens"),
+            write=_get_count(usage, "cache_creation_input_tokens"),
+            output=_get_count(usage, "output_tokens"),
+            reasoning=_get_count(_get_fields(usage, "output_tokens_details"), "thinking_tokens"),
         )
     else:
         found = _parse_openai(usage, *(("prompt", "completion") if wire is ApiFormat.CHAT else ("input", "output")))
@@ -39,24 +39,24 @@ def parse_usage(wire: ApiFormat, usage: object, before: TokenUsage = TokenUsage(
 
 
 def _parse_openai(usage: Mapping[str, Any], prompt: str, output: str) -> TokenUsage:
-    details = _fields(usage, f"{prompt}_tokens_details")
-    total, read = _count(usage, f"{prompt}_tokens"), _count(details, "cached_tokens")
-    write = _count(details, "cache_write_tokens")
+    details = _get_fields(usage, f"{prompt}_tokens_details")
+    total, read = _get_count(usage, f"{prompt}_tokens"), _get_count(details, "cached_tokens")
+    write = _get_count(details, "cache_write_tokens")
     return TokenUsage(
         plain=None if total is None else max(total - (read or 0) - (write or 0), 0),
         read=read,
         write=write,
-        output=_count(usage, f"{output}_tokens"),
-        reasoning=_count(_fields(usage, f"{output}_tokens_details"), "reasoning_tokens"),
+        output=_get_count(usage, f"{output}_tokens"),
+        reasoning=_get_count(_get_fields(usage, f"{output}_tokens_details"), "reasoning_tokens"),
     )
 
 
-def _fields(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_fields(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = value.get(name)
     return found if isinstance(found, dict) else {}
 
 
-def _count(value: Mapping[str, Any], name: str) -> int | None:
+def _get_count(value: Mapping[str, Any], name: str) -> int | None:
     found = value.get(name)
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 

@@ -278,15 +278,15 @@ async def run_bulk_action(*, body: BulkBody, state: StateDep, caller: ChatCaller
     failed: list[FailedItemJson] = []
     for name in dict.fromkeys(body.conversations):
         try:
-            done.append(await _change_one(state, caller, name, body.action))
+            done.append(await _apply_bulk_action(state, caller, name, body.action))
         except LamellaError as error:
             failed.append(FailedItemJson(item=name, error=http_error_to_json(error).error))
     return ChangedConversationsJson(done=done, failed=failed)
 
 
-async def _change_one(state: ServerState, caller: Caller, conversation: str, action: BulkAction) -> str:
+async def _apply_bulk_action(state: ServerState, caller: Caller, conversation: str, action: BulkAction) -> str:
     if action is BulkAction.ERASE:
-        return (await _erase(state, caller, conversation)).conversation
+        return (await _erase_and_report(state, caller, conversation)).conversation
     archived = action is BulkAction.ARCHIVE
     key, listed = await state.engine_pool.pool.workers.run_uncancellable(
         lambda: _set_archived(state, caller, conversation, archived=archived)
@@ -362,10 +362,10 @@ def _write_missing_title(state: ServerState, caller: Caller, conversation: str) 
 @router.delete("/{conversation}", summary="Erase a conversation")
 async def erase_conversation(*, conversation: str, state: StateDep, caller: ChatCaller) -> ErasedConversationJson:
     """Remove a conversation permanently; only a tombstone stays."""
-    return await _erase(state, caller, conversation)
+    return await _erase_and_report(state, caller, conversation)
 
 
-async def _erase(state: ServerState, caller: Caller, conversation: str) -> ErasedConversationJson:
+async def _erase_and_report(state: ServerState, caller: Caller, conversation: str) -> ErasedConversationJson:
     def erase(chat: Conversation) -> ErasedConversationJson:
         engine = state.get_engine(caller)
         engine.set_archived(chat, archived=False)

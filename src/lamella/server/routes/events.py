@@ -32,10 +32,10 @@ async def stream_changes(*, request: Request, state: StateDep, caller: ReadCalle
     """
     # A stream that stays open would hold up the server when it stops.
     request.scope["lamella.on_shutdown"] = state.hub.close
-    return SseResponse(_stream(request, state, caller))
+    return SseResponse(_stream_changes(request, state, caller))
 
 
-async def _stream(request: Request, state: ServerState, caller: Caller) -> AsyncGenerator[bytes, None]:
+async def _stream_changes(request: Request, state: ServerState, caller: Caller) -> AsyncGenerator[bytes, None]:
     def find_own(listed: ConversationListItem) -> ConversationListItem | None:
         return state.engine_pool.to_owner_view(caller.owner, listed)
 

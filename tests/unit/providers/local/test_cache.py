@@ -18,42 +18,46 @@ def _after(*prompts: Tokens, shelf: bool) -> LlamaCacheState:
 
 
 def test_new_engine_has_empty_cache() -> None:
-    assert LlamaCacheState().forecast(A) == CacheForecast(prompt_tokens=100, cached_tokens=0)
+    assert LlamaCacheState().forecast_cached_tokens(A) == CacheForecast(prompt_tokens=100, cached_tokens=0)
 
 
 def test_extended_prompt_is_cached_up_to_last_answer() -> None:
     cache = LlamaCacheState().after_answer((*A, 7, 8, 9), cached_tokens=102)
-    assert cache.forecast((*A, 7, 8, 9, 10)) == CacheForecast(prompt_tokens=104, cached_tokens=102)
+    assert cache.forecast_cached_tokens((*A, 7, 8, 9, 10)) == CacheForecast(prompt_tokens=104, cached_tokens=102)
 
 
 def test_last_token_of_prompt_is_never_cached() -> None:
-    assert _after(A, shelf=False).forecast(A).cached_tokens == 99
+    assert _after(A, shelf=False).forecast_cached_tokens(A).cached_tokens == 99
 
 
 def test_half_processed_prompt_is_cached_by_half() -> None:
-    assert LlamaCacheState().after_answer(A, cached_tokens=50).forecast(A) == CacheForecast(
+    assert LlamaCacheState().after_answer(A, cached_tokens=50).forecast_cached_tokens(A) == CacheForecast(
         prompt_tokens=100, cached_tokens=50
     )
 
 
 def test_partly_seen_answer_makes_forecast_lower_bound() -> None:
     cache = LlamaCacheState().after_answer(A, cached_tokens=120, is_exact=False)
-    assert cache.forecast((*A, 1, 2)) == CacheForecast(prompt_tokens=102, cached_tokens=100, is_exact=False)
-    assert cache.forecast((*A[:50], 1, 2)) == CacheForecast(prompt_tokens=52, cached_tokens=50, is_exact=True)
+    assert cache.forecast_cached_tokens((*A, 1, 2)) == CacheForecast(
+        prompt_tokens=102, cached_tokens=100, is_exact=False
+    )
+    assert cache.forecast_cached_tokens((*A[:50], 1, 2)) == CacheForecast(
+        prompt_tokens=52, cached_tokens=50, is_exact=True
+    )
 
 
 def test_without_saved_prompts_other_conversation_replaces_cache() -> None:
-    assert _after(A, B, shelf=False).forecast((*A, 1)).cached_tokens == 0
+    assert _after(A, B, shelf=False).forecast_cached_tokens((*A, 1)).cached_tokens == 0
 
 
 def test_saved_prompt_of_first_conversation_is_restored() -> None:
     cache = _after(A, B, shelf=True)
-    assert cache.forecast((*A, 1)).cached_tokens == 100
-    assert cache.forecast((*B, 1)).cached_tokens == 100
+    assert cache.forecast_cached_tokens((*A, 1)).cached_tokens == 100
+    assert cache.forecast_cached_tokens((*B, 1)).cached_tokens == 100
 
 
 def test_saved_prompt_with_short_overlap_is_not_restored() -> None:
-    assert _after(A, B, shelf=True).forecast((*A[:20], 1, 2)).cached_tokens == 0
+    assert _after(A, B, shelf=True).forecast_cached_tokens((*A[:20], 1, 2)).cached_tokens == 0
 
 
 def test_prefix_of_saved_prompt_is_not_saved_again() -> None:
@@ -63,7 +67,7 @@ def test_prefix_of_saved_prompt_is_not_saved_again() -> None:
 
 @given(sent=st.lists(prompts, max_size=6), prompt=prompts, shelf=st.booleans())
 def test_forecast_is_at_most_best_earlier_prompt(*, sent: list[Tokens], prompt: Tokens, shelf: bool) -> None:
-    served = _after(*sent, shelf=shelf).forecast(prompt).cached_tokens
+    served = _after(*sent, shelf=shelf).forecast_cached_tokens(prompt).cached_tokens
     assert 0 <= served <= max((common_prefix_length(one, prompt) for one in sent), default=0)
     assert served < len(prompt)
 

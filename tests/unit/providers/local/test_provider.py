@@ -205,7 +205,7 @@ def test_progress_is_reported_per_batch(provider: LocalProvider) -> None:
 
 def test_document_can_be_preloaded_before_question(provider: LocalProvider) -> None:
     document = Message(role=Role.SYSTEM, pieces=("Ships need water. " * 8,))
-    run(provider.warm([document]))
+    run(provider.warm_up_cache([document]))
     asked = run(ask(provider, request(document, user("What do ships need?"))))
     assert asked.forecast == asked.reported
     # All but what follows the document in a prompt that has no question.
@@ -217,7 +217,7 @@ def test_question_interrupts_preloading_and_continues_from_it(provider: LocalPro
 
     async def interrupt() -> None:
         SEEN.clear()
-        warming = asyncio.ensure_future(provider.warm([document]))
+        warming = asyncio.ensure_future(provider.warm_up_cache([document]))
         await read_some()
         stream = provider.stream(request(document, user("What do trees need?"), answer=1))
         usages = [delta async for delta in stream if isinstance(delta, Usage)]

@@ -5,7 +5,7 @@ import pytest
 from lamella.core.artifacts.kinds import make_tool_definition
 from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.text.mentions import TOOL_MENTIONS
-from lamella.runners.query_planning import TOOL_BY_DIRECTIVE, forced_calls, parse_directives, requests_writing
+from lamella.runners.query_planning import TOOL_BY_DIRECTIVE, list_forced_calls, parse_directives, requests_writing
 
 
 def tool(name: str, argument: str) -> ToolDefinition:
@@ -53,15 +53,15 @@ def test_writing_is_requested_by_separate_word(typed: str, *, written: bool) -> 
 
 
 def test_directive_calls_its_tool_with_nearby_words() -> None:
-    assert forced_calls("@vault and @web: frost\ndates", TOOLS) == (
+    assert list_forced_calls("@vault and @web: frost\ndates", TOOLS) == (
         [("search_notes", {"query": "and : frost dates"}), ("web_search", {"q": "and : frost dates"})],
         [],
     )
-    assert forced_calls("@memory I like beans.", TOOLS)[0] == [("remember", {"fact": "I like beans."})]
+    assert list_forced_calls("@memory I like beans.", TOOLS)[0] == [("remember", {"fact": "I like beans."})]
 
 
 def test_directive_without_tool_or_words_warns() -> None:
-    calls, (said,) = forced_calls("@web frost", TOOLS[:1])
+    calls, (said,) = list_forced_calls("@web frost", TOOLS[:1])
     assert (calls, said.partition(". ")[0]) == ([], "@web does nothing: there is no web_search here")
     assert said.endswith("Set web_search to the address of a search engine.")
-    assert forced_calls("@vault", TOOLS) == ([], ["@vault does nothing: there are no words with it."])
+    assert list_forced_calls("@vault", TOOLS) == ([], ["@vault does nothing: there are no words with it."])

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lamella.core.artifacts.kinds import make_tool_definition
-from lamella.runners.query_planning import MAX_PLANNED_CALLS, main_argument, parse_plan
+from lamella.runners.query_planning import MAX_PLANNED_CALLS, get_main_argument_name, parse_plan
 
 SEARCH = make_tool_definition(
     "search_notes",
@@ -79,6 +79,9 @@ def test_number_of_planned_calls_is_limited() -> None:
 
 
 def test_main_argument_is_the_required_one() -> None:
-    assert main_argument(SEARCH) == "query"
-    assert main_argument(make_tool_definition("a", description="", parameters={"properties": {"fact": {}}})) == "fact"
-    assert main_argument(CLOCK) == "query"
+    assert get_main_argument_name(SEARCH) == "query"
+    assert (
+        get_main_argument_name(make_tool_definition("a", description="", parameters={"properties": {"fact": {}}}))
+        == "fact"
+    )
+    assert get_main_argument_name(CLOCK) == "query"

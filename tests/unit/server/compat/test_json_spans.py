@@ -15,7 +15,7 @@ from lamella.server.compat.json_spans import (
     find_text_spans,
     iter_items,
     iter_members,
-    splice,
+    replace_spans,
 )
 
 TEXTS = st.text(st.sampled_from('ab"\\/\n\t{}[],: é😀\u2028\ud83d'), max_size=12)
@@ -48,7 +48,7 @@ def test_spans_of_characters_are_found_in_the_string_as_written(
     start, end = sorted(min(one, len(text)) for one in cuts)
     data = json.dumps({"t": text}, ensure_ascii=is_ascii).encode("utf-8", "surrogatepass")
     (span,) = find_text_spans(data, find_members(data, 0)["t"], [(start, end)])
-    assert decode_json(splice(data, [Replacement(span, b"X")]))["t"] == text[:start] + "X" + text[end:]
+    assert decode_json(replace_spans(data, [Replacement(span, b"X")]))["t"] == text[:start] + "X" + text[end:]
 
 
 def test_last_member_of_repeated_name_wins() -> None:
