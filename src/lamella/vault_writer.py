@@ -159,7 +159,7 @@ _BYTE_ORDER_MARK = "\ufeff"
 
 def match_line_ends(before: str | None, content: str) -> str:
     """Return a complete new text in the style of the old one."""
-    return _match_style(normalize_line_ends(content), before)
+    return _match_line_ends_and_bom(normalize_line_ends(content), before)
 
 
 def edit_text(before: str, old: str, new: str, *, path: str) -> str:
@@ -170,7 +170,7 @@ def edit_text(before: str, old: str, new: str, *, path: str) -> str:
     text, old_text = normalize_line_ends(before), normalize_line_ends(old)
     if not old_text:
         joined = text if text.endswith("\n") or not text else f"{text}\n"
-        return _match_style(joined + normalize_line_ends(new), before)
+        return _match_line_ends_and_bom(joined + normalize_line_ends(new), before)
     found = text.count(old_text)
     if found != 1:
         problem = "does not hold that passage" if not found else f"holds that passage {found} times"
@@ -178,10 +178,10 @@ def edit_text(before: str, old: str, new: str, *, path: str) -> str:
             f"{path} {problem}.",
             hint="Read the note, and give a passage that stands in it exactly once, word for word.",
         )
-    return _match_style(text.replace(old_text, normalize_line_ends(new)), before)
+    return _match_line_ends_and_bom(text.replace(old_text, normalize_line_ends(new)), before)
 
 
-def _match_style(text: str, before: str | None) -> str:
+def _match_line_ends_and_bom(text: str, before: str | None) -> str:
     """Apply the line ends and the byte order mark of the old text."""
     if before is None:
         return text

@@ -193,9 +193,9 @@ def test_upstream_gets_all_that_the_client_wrote_in_order_and_nothing_else(
         for target in set(ApiFormat) - {wire}:
             neutral = parse_neutral(client, plan_document_references(client))
             made = {
-                ApiFormat.MESSAGES: lambda n: anthropic.build(n, "m", max_tokens=5),
-                ApiFormat.CHAT: lambda n: openai_chat.build(n, "m", is_openai=True),
-                ApiFormat.RESPONSES: lambda n: openai_responses.build(n, "m"),
+                ApiFormat.MESSAGES: lambda n: anthropic.build_messages_body(n, "m", max_tokens=5),
+                ApiFormat.CHAT: lambda n: openai_chat.build_chat_body(n, "m", is_openai=True),
+                ApiFormat.RESPONSES: lambda n: openai_responses.build_responses_body(n, "m"),
             }[target](neutral)
             is_checked = has_same_texts(client, target, made)
             sent = [*read_pieces(made.get("input") or made["messages"])]

@@ -13,7 +13,7 @@ from tests.server.test_compat_fields import HI, ROWS
 from tests.server.upstreams import PATHS, body_for
 
 from lamella.server.compat import anthropic, openai_chat, openai_responses
-from lamella.server.compat.identity import chain_hashes, find_conversation_label, find_signatures
+from lamella.server.compat.identity import find_conversation_label, find_signatures, hash_each_prefix
 from lamella.server.compat.json_spans import encode_json
 from lamella.server.compat.model_calls import ModelAbilities, build_model_request
 from lamella.server.compat.neutral import NeutralRequest
@@ -36,9 +36,9 @@ WRONG: tuple[Any, ...] = (
     [{"type": ["x"]}], [{"type": "text", "text": 5}], [{"name": 5}], 10**30, "\ud800", "x.lamella.1.eJw=",
 )  # fmt: skip
 BUILDERS: dict[ApiFormat, Callable[[NeutralRequest], Json]] = {
-    ApiFormat.MESSAGES: lambda neutral: anthropic.build(neutral, "m", max_tokens=5),
-    ApiFormat.CHAT: lambda neutral: openai_chat.build(neutral, "m", is_openai=True),
-    ApiFormat.RESPONSES: lambda neutral: openai_responses.build(neutral, "m"),
+    ApiFormat.MESSAGES: lambda neutral: anthropic.build_messages_body(neutral, "m", max_tokens=5),
+    ApiFormat.CHAT: lambda neutral: openai_chat.build_chat_body(neutral, "m", is_openai=True),
+    ApiFormat.RESPONSES: lambda neutral: openai_responses.build_responses_body(neutral, "m"),
 }
 # The other APIs that requests of each API are translated for.
 OTHERS = {
@@ -66,7 +66,7 @@ def translate(wire: ApiFormat, target: str, data: bytes) -> tuple[str, list[str]
 def pass_on(wire: ApiFormat, data: bytes) -> None:
     """Do what is done for an upstream of the same API, and for recall."""
     client = parse_request(wire, data)
-    chain_hashes("owner", wire, client.system_and_tools, client.messages)
+    hash_each_prefix("owner", wire, client.system_and_tools, client.messages)
     find_signatures(client.messages)
     find_conversation_label({}, client.body)
     marks = wire is ApiFormat.MESSAGES and not client.has_breakpoints

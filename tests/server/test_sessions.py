@@ -156,7 +156,7 @@ def test_login_with_a_bad_body_is_refused(guarded: RunningServer, body: dict[str
 
 def test_expired_or_forged_cookies_are_refused_without_lockout(guarded: RunningServer, tokens: AccessTokenFile) -> None:
     add_token(tokens, "laptop")
-    session, cookie = guarded.state.sessions.create(tokens.read()[0])
+    session, cookie = guarded.state.sessions.create_session(tokens.read()[0])
     forged = [
         "",
         "x",
@@ -177,12 +177,12 @@ def test_session_expires_and_every_worker_with_the_key_accepts_it(tokens: Access
     add_token(tokens, "laptop")
     now = [1_000.0]
     one, other = (SessionSigner(b"key", now=lambda: now[0]) for _ in range(2))
-    session, cookie = one.create(tokens.read()[0])
+    session, cookie = one.create_session(tokens.read()[0])
     headers = Headers({"cookie": f"other=1; lamella_session={cookie}"})
-    assert one.find(headers, tokens) == other.find(headers, tokens) == session
-    assert SessionSigner(b"another", now=lambda: now[0]).find(headers, tokens) is None
+    assert one.find_session(headers, tokens) == other.find_session(headers, tokens) == session
+    assert SessionSigner(b"another", now=lambda: now[0]).find_session(headers, tokens) is None
     now[0] += SESSION_SECONDS
-    assert one.find(headers, tokens) is None
+    assert one.find_session(headers, tokens) is None
 
 
 def test_login_is_impossible_if_no_token_is_needed() -> None:

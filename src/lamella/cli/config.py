@@ -36,6 +36,7 @@ from lamella.wiring import (
     default_settings_for,
     find_model_problem,
     find_project_settings_file,
+    get_user_file_path,
     is_same_file,
     list_key_variables,
     list_setting_errors,
@@ -44,7 +45,6 @@ from lamella.wiring import (
     read_services,
     set_in_file,
     unset_in_file,
-    user_file_path,
 )
 
 # Settings that get a default fitting the model when a conversation starts.
@@ -189,9 +189,9 @@ def print_path(*, project: _ProjectOption = False, as_json: JsonOption = False) 
 def _settings_file(*, is_project: bool) -> Path:
     """Return the user's settings file, or the project's: the nearest one, or the one that would be created here."""
     if not is_project:
-        return user_file_path()
+        return get_user_file_path()
     found = find_project_settings_file()
-    is_own = found is not None and is_same_file(found, user_file_path())
+    is_own = found is not None and is_same_file(found, get_user_file_path())
     return Path.cwd() / SETTINGS_FILE_NAME if found is None or is_own else found
 
 
@@ -223,7 +223,7 @@ def format_setting_value(value: object) -> str:
 
 def _settings_file_paths(resolved: ResolvedSettings) -> dict[str, str]:
     missing = {
-        SettingOrigin.USER: f"{user_file_path()} (not found)",
+        SettingOrigin.USER: f"{get_user_file_path()} (not found)",
         SettingOrigin.PROJECT: "not found in this folder or above",
     }
     return {origin: str(resolved.files.get(origin, description)) for origin, description in missing.items()}

@@ -149,10 +149,10 @@ def _warn_misspelt_variables() -> None:
     if sys.stderr is None or not any(name.upper().startswith(_VARIABLE_PREFIX) for name in os.environ):
         return
     from lamella.cli.output import escape_to_short_line, print_text
-    from lamella.wiring import misspelt_variables
+    from lamella.wiring import find_misspelt_variables
 
     with suppress(OSError):
-        for name, similar in misspelt_variables().items():
+        for name, similar in find_misspelt_variables().items():
             print_text(
                 f"warning: Unknown setting {escape_to_short_line(name)} is ignored. Did you mean {similar}?", err=True
             )

@@ -44,7 +44,7 @@ from lamella.providers.connection import (
     read_delta_batches,
     timeout_error,
 )
-from lamella.providers.entry import drain, validate_key_and_address
+from lamella.providers.entry import discard_remaining_chunks, validate_key_and_address
 from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.registry import strip_provider
 from lamella.providers.wire import (
@@ -520,7 +520,7 @@ class AnthropicProvider:
                     for delta in deltas:
                         if isinstance(delta, StopDelta):
                             # Drained before the last delta, because the consumer may stop iterating there.
-                            await drain(batches, *failures)
+                            await discard_remaining_chunks(batches, *failures)
                         yield delta
                     # Anything that arrives after the last event is not part of the answer.
                     if fold.finished or is_response_without_stream(events.response.headers):

@@ -175,7 +175,7 @@ def check_sdk_installed(sdk: SdkPackage) -> None:
 _DRAIN_SECONDS = 1.0
 
 
-async def drain(chunks: AsyncIterator[object], *ignored_errors: type[Exception]) -> None:
+async def discard_remaining_chunks(chunks: AsyncIterator[object], *ignored_errors: type[Exception]) -> None:
     """Read and discard the bytes after an answer, for at most a second.
 
     They are not part of the answer, so a timeout or one of the ``ignored_errors`` is ignored.

@@ -39,7 +39,7 @@ from lamella.providers.connection import (
     read_delta_batches,
     to_lamella_error,
 )
-from lamella.providers.entry import drain
+from lamella.providers.entry import discard_remaining_chunks
 from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.registry import strip_provider
 from lamella.providers.wire import (
@@ -425,7 +425,7 @@ class OpenAIResponsesProvider:
                         for delta in deltas:
                             if isinstance(delta, StopDelta):
                                 # Drained before the last delta, because the consumer may stop iterating there.
-                                await drain(batches, *failures)
+                                await discard_remaining_chunks(batches, *failures)
                             yield delta
                         # Anything that arrives after the last event is not part of the answer.
                         if fold.finished or is_response_without_stream(events.response.headers):

@@ -128,7 +128,7 @@ class IndexFile:
     def reset(self, reason: str, *, damaged: bool = False) -> None:
         """Start again with an empty index. Its contents can be read again from the vault."""
         with self._lock:
-            if damaged and not is_intact(self.path):
+            if damaged and not passes_integrity_check(self.path):
                 self._connection.close()
                 self._remove_damaged_file()
                 self._connection = self._open()
@@ -212,7 +212,7 @@ class IndexFile:
     def _remove_damaged_file(self) -> None:
         """Remove the file, unless another process has already replaced it."""
         with file_lock(self.path.with_name(f"{self.path.name}.lock")):
-            if is_intact(self.path):
+            if passes_integrity_check(self.path):
                 return
             for suffix in _FILE_SUFFIXES:
                 with suppress(OSError):
@@ -233,7 +233,7 @@ def is_damage_error(error: sqlite3.Error) -> bool:
     return (getattr(error, "sqlite_errorcode", 0) & 0xFF) in _DAMAGE_ERROR_CODES
 
 
-def is_intact(path: Path) -> bool:
+def passes_integrity_check(path: Path) -> bool:
     """Return whether SQLite's integrity check accepts a file."""
     try:
         with closing(sqlite3.connect(path)) as connection:

@@ -114,7 +114,7 @@ def authenticate(headers: Headers, state: ServerState) -> Caller:
         return Caller(name=kept.name, owner=kept.owner, scope=kept.scope)
     if not state.needs_token:
         return OPERATOR
-    session = state.sessions.find(headers, state.tokens)
+    session = state.sessions.find_session(headers, state.tokens)
     if session is None:
         raise NotAuthenticatedError("A token is needed here.", hint=_TOKEN_HINT)
     return Caller(name=session.token.name, owner=session.token.owner, scope=session.token.scope)
@@ -432,14 +432,14 @@ class TimeLimitedConnection(H11Protocol):
         super().connection_lost(exc)
 
     def _start_timer(self) -> None:
-        self._header_timer = self.loop.call_later(self.config.head_seconds, self._close)
+        self._header_timer = self.loop.call_later(self.config.head_seconds, self._close_after_timeout)
 
     def _stop_timer(self) -> None:
         if self._header_timer is not None:
             self._header_timer.cancel()
             self._header_timer = None
 
-    def _close(self) -> None:
+    def _close_after_timeout(self) -> None:
         self._header_timer = None
         self.transport.close()
 

@@ -43,12 +43,12 @@ class SessionSigner:
         self._now = now
         self._ended: dict[str, int] = {}
 
-    def create(self, token: AccessToken) -> tuple[Session, str]:
+    def create_session(self, token: AccessToken) -> tuple[Session, str]:
         """Return a new session of a token, and the value of its cookie."""
         session = Session(secrets.token_urlsafe(_ID_BYTES), token, int(self._now()) + SESSION_SECONDS)
         return session, ".".join((self._sign(session), session.id, str(session.expires), token.name))
 
-    def find(self, headers: Headers, tokens: AccessTokenFile) -> Session | None:
+    def find_session(self, headers: Headers, tokens: AccessTokenFile) -> Session | None:
         """Return the session of a request by its cookie; None without a cookie, and for one that is not valid."""
         cookies = cookie_parser(headers.get("cookie", ""))
         value = cookies.get(_SECURE_COOKIE) or cookies.get(_PLAIN_COOKIE)
@@ -63,7 +63,7 @@ class SessionSigner:
         is_signed = hmac.compare_digest(self._sign(session).encode(), signature.encode("utf-8", "surrogatepass"))
         return session if is_signed and session.expires > self._now() and session_id not in self._ended else None
 
-    def end(self, session: Session) -> None:
+    def end_session(self, session: Session) -> None:
         """End a session before it expires."""
         now = self._now()
         self._ended = {name: expires for name, expires in self._ended.items() if expires > now}

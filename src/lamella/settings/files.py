@@ -20,7 +20,7 @@ _TEMPLATE = """# Settings of Lamella, one per line, such as:
 def create_settings_file(path: Path) -> None:
     """Create a settings file with comments only, if there is none."""
     if not path.exists():
-        _write(path, _TEMPLATE)
+        _write_settings_file(path, _TEMPLATE)
 
 
 def set_in_file(path: Path, name: str, text: str) -> object:
@@ -41,7 +41,7 @@ def set_in_file(path: Path, name: str, text: str) -> object:
             raise SettingError(f"{setting} is no table.", hint="Set it as a whole.")
     target[entry or setting] = value
     validate_settings(document.unwrap(), where=f"{path}: ")
-    _write(path, document.as_string())
+    _write_settings_file(path, document.as_string())
     return value
 
 
@@ -56,7 +56,7 @@ def unset_in_file(path: Path, name: str) -> bool:
     if (entry or setting) not in target:
         return False
     del target[entry or setting]
-    _write(path, document.as_string())
+    _write_settings_file(path, document.as_string())
     return True
 
 
@@ -86,7 +86,7 @@ def _read_document(path: Path) -> "TOMLDocument":
         raise SettingError(f"{path} is not TOML: {error}.", hint="Correct it in an editor.") from error
 
 
-def _write(path: Path, text: str) -> None:
+def _write_settings_file(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():
         raise SettingError(f"{path} is no file that settings can be written to.", hint="Check the path.")
     data = text.encode()

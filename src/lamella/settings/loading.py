@@ -30,8 +30,8 @@ from lamella.settings.model import (
     SETTINGS_PROFILES,
     Settings,
     check_name,
-    closest_match,
     describe_expected_type,
+    find_closest_match,
     setting_error,
     setting_type,
     validate_settings,
@@ -62,7 +62,7 @@ def read_environment() -> dict[str, object]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def misspelt_variables() -> dict[str, str]:
+def find_misspelt_variables() -> dict[str, str]:
     """Return variables that look like a misspelt setting, each with the variable it probably means.
 
     Variables that resemble no setting are ignored: they may belong to another program.
@@ -174,18 +174,18 @@ def find_user_settings_file() -> Path | None:
 
     A path from ``LAMELLA_CONFIG`` is returned even if the file does not exist, so that reading it raises an error.
     """
-    path = user_file_path()
+    path = get_user_file_path()
     # Without a home folder the path would be relative, and a file of the project would count as the user's own.
     return path if os.environ.get(SETTINGS_FILE_VARIABLE) or (path.is_absolute() and _is_existing_file(path)) else None
 
 
-def user_file_path() -> Path:
+def get_user_file_path() -> Path:
     """Return the path of the user file, whether or not it exists."""
     named = os.environ.get(SETTINGS_FILE_VARIABLE)
-    return _expand_path(named) if named else user_folder_path() / SETTINGS_FILE_NAME
+    return _expand_path(named) if named else get_user_folder_path() / SETTINGS_FILE_NAME
 
 
-def user_folder_path() -> Path:
+def get_user_folder_path() -> Path:
     """Return the system's folder for the user's settings of Lamella."""
     from platformdirs import user_config_path
 
@@ -283,7 +283,7 @@ class ResolvedSettings(Struct, frozen=True, kw_only=True):
 
         Defaults, profiles and values that the caller passed add nothing.
         """
-        origins = (_setting_origin(name, self.origins[name], self.files) for name in names)
+        origins = (_describe_setting_origin(name, self.origins[name], self.files) for name in names)
         return ", ".join(dict.fromkeys(origin for origin in origins if origin))
 
 
@@ -315,7 +315,11 @@ class SettingsSources(Struct, frozen=True, kw_only=True):
             (SettingOrigin.DEFAULT, "default"),
         )
         found.insert(
-            0, (SettingOrigin.PROFILE, get_settings_profile(name, where=_setting_origin("profile", origin, self.files)))
+            0,
+            (
+                SettingOrigin.PROFILE,
+                get_settings_profile(name, where=_describe_setting_origin("profile", origin, self.files)),
+            ),
         )
         values = {key: value for _, layer in found for key, value in layer.items()}
         origins = dict.fromkeys(SETTING_NAMES, SettingOrigin.DEFAULT)
@@ -338,7 +342,7 @@ def get_settings_profile(name: object, *, where: str = "") -> Mapping[str, objec
     """
     if isinstance(name, str) and name not in SETTINGS_PROFILES:
         prefix = f"{where}: " if where else ""
-        similar = closest_match(name, SETTINGS_PROFILES)
+        similar = find_closest_match(name, SETTINGS_PROFILES)
         meant = f"Did you mean {similar}? " if similar else ""
         raise SettingError(
             f"{prefix}There is no profile {name!r}.", hint=f"{meant}Choose one of: {', '.join(SETTINGS_PROFILES)}."
@@ -355,7 +359,7 @@ def _settings_files() -> dict[SettingOrigin, Path]:
     return files
 
 
-def _setting_origin(name: str, origin: SettingOrigin, files: Mapping[SettingOrigin, Path]) -> str:
+def _describe_setting_origin(name: str, origin: SettingOrigin, files: Mapping[SettingOrigin, Path]) -> str:
     """Return the file or variable that sets a value; empty for defaults, profiles and values from the caller."""
     return variable_name(name) if origin is SettingOrigin.ENVIRONMENT else str(files.get(origin, ""))
 

@@ -579,7 +579,7 @@ def list_accepted_words(name: str) -> tuple[str, ...]:
     return tuple({**TURN_SETTING_CHOICES, **_OTHER_CHOICES}.get(name, ()))
 
 
-def closest_match(word: str, known: Iterable[str]) -> str | None:
+def find_closest_match(word: str, known: Iterable[str]) -> str | None:
     """Return the known name that ``word`` probably means, or None.
 
     This is the most similar name, or else the only name that shares a whole part (``_`` separates parts) with the word
@@ -679,7 +679,7 @@ def _unknown_setting_error(path: Sequence[str], known: Sequence[str], *, where: 
     *above, last = path
     name, table = ".".join(path), ".".join(above)
     kept = "Keys are read from the environment alone, and never from a file. " if _SECRET_NAME.search(last) else ""
-    similar = closest_match(last, known)
+    similar = find_closest_match(last, known)
     meant = f"Did you mean {'.'.join((*above, similar))}? " if similar else ""
     listed = f"Settings {f'of {table} ' if table else ''}are: {', '.join(known)}. {_DOCS_HINT}"
     return SettingError(f"{where}There is no setting {name}.", hint=kept + meant + listed)
@@ -705,7 +705,7 @@ def _iter_faults(value: object, kind: Any, path: tuple[str, ...]) -> Iterator[_S
     plain = _strip_annotations(kind)
     if value is None and _accepts_none(kind):
         return
-    inner = _inner_values(value, plain)
+    inner = _list_inner_values(value, plain)
     if inner is None:
         yield from ((path, value, wrong) for wrong in _iter_value_problems(value, kind))
         return
@@ -716,7 +716,7 @@ def _iter_faults(value: object, kind: Any, path: tuple[str, ...]) -> Iterator[_S
             yield from _iter_faults(one, type_, (*path, name))
 
 
-def _inner_values(value: object, kind: Any) -> list[tuple[str, object, Any]] | None:  # noqa: ANN401 - any type
+def _list_inner_values(value: object, kind: Any) -> list[tuple[str, object, Any]] | None:  # noqa: ANN401 - any type
     """List the values inside a table or list, each with its name and type; return None for anything else.
 
     A type of None marks a key that the table does not know.

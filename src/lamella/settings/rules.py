@@ -44,7 +44,7 @@ from lamella.settings.model import (
     Settings,
     SummaryCheck,
     WritePermission,
-    closest_match,
+    find_closest_match,
 )
 from lamella.settings.word_lists import load_word_lists
 
@@ -71,9 +71,13 @@ def build_prompt_settings(settings: Settings, adapters: "Adapters") -> PromptSet
     return PromptSettings(
         tokenizer=adapters.counter.get_tokenizer(settings.model),
         plan_layout=choose_layout,
-        compaction_config=build_compaction_config(settings.compaction, None, check_by_model=_checks_by_model(settings)),
+        compaction_config=build_compaction_config(
+            settings.compaction, None, check_by_model=_checks_summaries_by_model(settings)
+        ),
         runner_configs={
-            runner: build_compaction_config(settings.compaction, runner, check_by_model=_checks_by_model(settings))
+            runner: build_compaction_config(
+                settings.compaction, runner, check_by_model=_checks_summaries_by_model(settings)
+            )
             for runner in settings.compaction.runners
         },
         budget=TokenBudget(**{name: getattr(settings, name) for name in (*_WINDOW_SETTINGS, *_SHARE_SETTINGS)}),
@@ -139,7 +143,7 @@ def iter_setting_errors(settings: Settings) -> Iterator[tuple[tuple[str, ...], L
         ("tool_output",): lambda: _check_tool_output(settings),
         _SHARE_SETTINGS: lambda: TokenBudget(**{name: getattr(settings, name) for name in _SHARE_SETTINGS}),
         ("summarizer",): lambda: check_summarizer_name(settings.summarizer),
-        ("summary_check",): lambda: _checks_by_model(settings),
+        ("summary_check",): lambda: _checks_summaries_by_model(settings),
         ("runner",): lambda: check_runner(settings.runner),
         ("steps", *_LIMIT_SETTINGS): lambda: build_turn_limits(settings),
         ("compaction",): lambda: [
@@ -236,7 +240,7 @@ def check_summarizer_name(name: str) -> str:
 _SUMMARY_FIELDS = {"reads": "max_input_tokens", "writes": "max_output_tokens", "exact": "max_exact_tokens"}
 
 
-def _checks_by_model(settings: Settings) -> bool:
+def _checks_summaries_by_model(settings: Settings) -> bool:
     return _parse_choice("summary_check", settings.summary_check, SummaryCheck) is SummaryCheck.MODEL
 
 
@@ -294,7 +298,7 @@ def _parse_choice(name: str, value: str, choices: type[_Choice]) -> _Choice:
     try:
         return choices(value)
     except ValueError as error:
-        similar = closest_match(value, list(choices))
+        similar = find_closest_match(value, list(choices))
         meant = f"Did you mean {similar}? " if similar else ""
         raise SettingError(
             f"There is no {name} {value!r}.", hint=f"{meant}Choose one of: {', '.join(choices)}."

@@ -25,7 +25,7 @@ class TrustedLocation(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Return whether a location is this one, or a model of this provider."""
         if field != self.field:
             return False
-        return location == self.place or (field == "model" and _provider_prefix(location) == self.place)
+        return location == self.place or (field == "model" and _get_provider_prefix(location) == self.place)
 
 
 class _TrustFileBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,5 +78,5 @@ class TrustFile:
         write_private_file(self.path, _TrustFileBody(trusted=tuple(locations)))
 
 
-def _provider_prefix(location: str) -> str:
+def _get_provider_prefix(location: str) -> str:
     return location.partition(":")[0]

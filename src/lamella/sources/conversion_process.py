@@ -58,7 +58,7 @@ class Converter:
         # Raises if the package is missing, before a process is started.
         self.cache_version(form)
         with self._slots:
-            answer = self._run(form, data, name=name, charset=charset)
+            answer = self._run_conversion_process(form, data, name=name, charset=charset)
         if "missing" in answer:
             raise extra_not_installed_error(str(answer["missing"]), _PACKAGES[form][1])
         if "fault" in answer:
@@ -66,7 +66,9 @@ class Converter:
             raise refuse(f"{name} {answer['fault']}", hint=str(answer["hint"]))
         return ConvertedText(title=str(answer["title"]), text=str(answer["text"]))
 
-    def _run(self, form: FileFormat, data: bytes, *, name: str, charset: str | None) -> Mapping[str, object]:
+    def _run_conversion_process(
+        self, form: FileFormat, data: bytes, *, name: str, charset: str | None
+    ) -> Mapping[str, object]:
         options = json.dumps({**asdict(self.limits), **({"charset": charset} if charset else {})})
         # Files, not pipes: the parent need not read and write at once, and RLIMIT_FSIZE limits the child's output.
         with TemporaryFile() as given, TemporaryFile() as answer, TemporaryFile() as complaint:
@@ -92,7 +94,7 @@ class Converter:
                     child.wait()
             answer.seek(0)
             complaint.seek(0)
-            return _read_answer(code, answer.read(), complaint.read(), name=name, limits=self.limits)
+            return _read_process_output(code, answer.read(), complaint.read(), name=name, limits=self.limits)
 
 
 def extra_not_installed_error(package: str, extra: str) -> ExtraNotInstalledError:
@@ -110,7 +112,7 @@ def _child_environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path not in here), "PYTHONUTF8": "1"}
 
 
-def _read_answer(
+def _read_process_output(
     code: int, stdout: bytes, stderr: bytes, *, name: str, limits: ConversionLimits
 ) -> Mapping[str, object]:
     if code == 0:

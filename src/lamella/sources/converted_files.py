@@ -132,13 +132,13 @@ class CacheFolder:
             self._unscanned_bytes += len(data)
             if self._unscanned_bytes >= self._max_bytes * _SHARE_BETWEEN_SCANS:
                 self._unscanned_bytes = 0
-                self._drop_oldest()
+                self._delete_oldest_entries()
 
     def _entry_path(self, key: str) -> Path | None:
         name = sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
         return None if self._root is None else self._root / name[:2] / f"{name}{_SUFFIX}"
 
-    def _drop_oldest(self) -> None:
+    def _delete_oldest_entries(self) -> None:
         assert self._root is not None, "whoever keeps something has a place for it"
         found: list[tuple[float, int, Path]] = []
         for path in self._root.glob(f"??/*{_SUFFIX}"):
@@ -234,7 +234,7 @@ class ConversionCache:
                 message=error.message,
                 hint=error.raw_hint if isinstance(error.raw_hint, str) else "",
                 at=self._timestamp(),
-                until=(self.now() + _failure_retention(error, entry.key)).isoformat(timespec="seconds"),
+                until=(self.now() + _choose_failure_retention(error, entry.key)).isoformat(timespec="seconds"),
                 limits_key=limits_key,
             )
             self.folder.save(replace(entry, failure=failure))
@@ -256,7 +256,7 @@ class ConversionCache:
         return self.now().isoformat(timespec="seconds")
 
 
-def _failure_retention(error: BadInputError, key: str) -> timedelta:
+def _choose_failure_retention(error: BadInputError, key: str) -> timedelta:
     if key.startswith(FILE_KEY_PREFIX):
         return _BROKEN_FILE_RETENTION
     return _UNREACHABLE_RETENTION if isinstance(error, SourceUnreachableError) else _REFUSED_RETENTION
@@ -383,7 +383,7 @@ class CachedSourceReader:
         """
         form = form or get_file_format(name)
         version = self.converter.cache_version(form)
-        known = self._known_hash(path)
+        known = self._find_known_hash(path)
         data = None if known is not None else read_bytes()
         digest = known or sha256(data or b"").hexdigest()
         if data is not None:
@@ -408,7 +408,7 @@ class CachedSourceReader:
         except ModuleNotFoundError as error:
             raise extra_not_installed_error(str(error.name), _WEB_EXTRA) from error
 
-    def _known_hash(self, path: Path) -> str | None:
+    def _find_known_hash(self, path: Path) -> str | None:
         """Return the known hash of a file's bytes, or None if the file changed since it was read."""
         known = self.cache.folder.load(_document_key(path), FileHashEntry)
         try:

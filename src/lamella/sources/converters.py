@@ -232,7 +232,7 @@ def convert_page(data: bytes, limits: ConversionLimits, charset: str | None = No
     html = decode_text(data, charset, is_markup=True)
     if _is_too_complex(html):
         # Building a tree of this page would recurse too deeply or use all the memory.
-        title, text = _html_title(html), _strip_tags(html)
+        title, text = _extract_html_title(html), _strip_tags(html)
     else:
         title, text = _extract_article(html, limits)
         text = text or convert_html_to_markdown(html)
@@ -261,17 +261,17 @@ def _extract_article(html: str, limits: ConversionLimits) -> tuple[str, str]:
 
     try:
         # Half of the time, so that enough is left to convert the whole page if the extractor is too slow.
-        with _time_limit(limits.seconds / 2):
+        with _limit_seconds(limits.seconds / 2):
             tree = load_html(html)
-            title = (extract_title(tree) if tree is not None else None) or _html_title(html)
+            title = (extract_title(tree) if tree is not None else None) or _extract_html_title(html)
             text = extract(html, output_format="markdown", include_comments=False, include_tables=True)
     except (TimeoutError, RecursionError):
-        return _html_title(html), ""
+        return _extract_html_title(html), ""
     return title, text or ""
 
 
 @contextmanager
-def _time_limit(seconds: float) -> Iterator[None]:
+def _limit_seconds(seconds: float) -> Iterator[None]:
     """Raise ``TimeoutError`` in the block after this many seconds, on systems that have timer signals."""
     if not hasattr(signal, "setitimer"):
         yield
@@ -300,7 +300,7 @@ def _is_too_complex(html: str) -> bool:
     return deepest > _MAX_HTML_DEPTH or count > _MOST_TAGS
 
 
-def _html_title(html: str) -> str:
+def _extract_html_title(html: str) -> str:
     found = _TITLE_ELEMENT.search(html[:100_000])
     return unescape(found[1]) if found else ""
 
@@ -331,7 +331,7 @@ def convert_docx(data: bytes, limits: ConversionLimits) -> ConvertedText:
     check_office_archive(data)
     try:
         read = mammoth.convert_to_html(
-            BytesIO(data), convert_image=_drop_image, include_embedded_style_map=False, external_file_access=False
+            BytesIO(data), convert_image=_ignore_image, include_embedded_style_map=False, external_file_access=False
         )
     except (KeyError, IndexError, ValueError, AttributeError, OSError, ExpatError) as error:
         raise ConversionError(
@@ -343,7 +343,7 @@ def convert_docx(data: bytes, limits: ConversionLimits) -> ConvertedText:
     return ConvertedText(title="", text=truncate_text(text, limits.characters))
 
 
-def _drop_image(_image: object) -> list[object]:
+def _ignore_image(_image: object) -> list[object]:
     return []
 
 
@@ -514,7 +514,7 @@ def _render_slide(number: int, slide: Any) -> str:  # noqa: ANN401 - the library
     texts = [f"## Slide {number}: {title}" if title else f"## Slide {number}"]
     for shape in _iter_shapes(slide.shapes):
         if heading is None or shape.shape_id != heading.shape_id:
-            texts += _shape_texts(shape)
+            texts += _list_shape_texts(shape)
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         notes = clean_text(slide.notes_slide.notes_text_frame.text)
         texts += [f"Notes: {notes}"] if notes.strip() else []
@@ -529,7 +529,7 @@ def _iter_shapes(shapes: Any, depth: int = 0) -> Iterator[Any]:  # noqa: ANN401 
             yield shape
 
 
-def _shape_texts(shape: Any) -> list[str]:  # noqa: ANN401 - the library has no types
+def _list_shape_texts(shape: Any) -> list[str]:  # noqa: ANN401 - the library has no types
     if getattr(shape, "has_table", False):
         return [render_table([[cell.text for cell in row.cells] for row in shape.table.rows])]
     text = clean_text(shape.text_frame.text) if getattr(shape, "has_text_frame", False) else ""

@@ -173,12 +173,12 @@ def resolve_embed(
     Raises:
         SourceNotFoundError: No file or several files match.
     """
-    names, folder = tuple(_candidate_names(target)), dirname(note_path)
+    names, folder = tuple(_iter_candidate_names(target)), dirname(note_path)
     for find_parents in (lambda: (folder, ""), lambda: (_join_folder(folder, get_attachment_folder()),)):
-        for path in _candidate_paths(names, find_parents()):
+        for path in _iter_candidate_paths(names, find_parents()):
             if has_file(path):
                 return path
-    found = next(filter(None, (_files_ending_with(name, find_files_named(basename(name))) for name in names)), ())
+    found = next(filter(None, (_list_files_ending_with(name, find_files_named(basename(name))) for name in names)), ())
     if len(found) == 1:
         return found[0]
     if found:
@@ -199,7 +199,7 @@ def read_attachment_folder(read_text: Callable[[str], str]) -> str:
     return kept if isinstance(kept, str) else ""
 
 
-def _candidate_names(target: str) -> Iterator[str]:
+def _iter_candidate_names(target: str) -> Iterator[str]:
     """Yield a target as written, percent-decoded, and without the query and fragment that only a browser uses."""
     plain = target.partition("?")[0].partition("#")[0]
     yield from dict.fromkeys(name for name in (target, unquote(target), plain, unquote(plain)) if name)
@@ -209,7 +209,7 @@ def _join_folder(folder: str, attachment_folder: str) -> str:
     return f"{folder}/{attachment_folder}" if attachment_folder.startswith(".") else attachment_folder
 
 
-def _candidate_paths(names: Sequence[str], parents: Sequence[str]) -> Iterator[str]:
+def _iter_candidate_paths(names: Sequence[str], parents: Sequence[str]) -> Iterator[str]:
     for name in names:
         for parent in ("",) if name.startswith("/") else parents:
             path = normpath(f"{parent}/{name}".lstrip("/"))
@@ -217,7 +217,7 @@ def _candidate_paths(names: Sequence[str], parents: Sequence[str]) -> Iterator[s
                 yield path
 
 
-def _files_ending_with(name: str, files: Sequence[str]) -> Sequence[str]:
+def _list_files_ending_with(name: str, files: Sequence[str]) -> Sequence[str]:
     """Return the files whose path ends like the target; all of them if none does, since the file may have moved."""
     suffix = f"/{normpath(name).lstrip('./').casefold()}"
     return [path for path in files if f"/{path.casefold()}".endswith(suffix)] or files

@@ -147,16 +147,16 @@ class _YamlValueBuilder:
             raise _FrontMatterTooLarge(f"The front matter is nested more than {_MAX_FRONT_MATTER_DEPTH} deep.")
         match event:
             case yaml.AliasEvent():
-                return self._copy(self._anchors.get(event.anchor or ""), depth)
+                return self._copy_aliased_value(self._anchors.get(event.anchor or ""), depth)
             case yaml.ScalarEvent():
                 value = event.value if event.style else _parse_scalar(event.value)
             case _:
-                value = self._collect(event, depth)
+                value = self._build_list_or_mapping(event, depth)
         if isinstance(event, yaml.NodeEvent) and event.anchor:
             self._anchors[event.anchor] = value
         return value
 
-    def _collect(self, begin: yaml.Event, depth: int) -> PropertyValue:
+    def _build_list_or_mapping(self, begin: yaml.Event, depth: int) -> PropertyValue:
         """Return the list or mapping that began with this event, reading events up to its end."""
         items: list[PropertyValue] = []
         last = begin
@@ -165,21 +165,21 @@ class _YamlValueBuilder:
                 last = event
                 break
             items.append(self._build_value(event, depth + 1))
-        source = self._block[_mark_index(begin.start_mark) : _mark_index(last.end_mark)]
+        source = self._block[_get_mark_index(begin.start_mark) : _get_mark_index(last.end_mark)]
         if _LINK_OR_TEMPLATE.fullmatch(source):
             return source
         if isinstance(begin, yaml.MappingStartEvent):
             return {_property_name(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
         return items
 
-    def _copy(self, value: PropertyValue, depth: int) -> PropertyValue:
+    def _copy_aliased_value(self, value: PropertyValue, depth: int) -> PropertyValue:
         self._repeats_left -= 1
         if self._repeats_left < 0 or depth > _MAX_FRONT_MATTER_DEPTH:
             return None
         if isinstance(value, list):
-            return [self._copy(item, depth + 1) for item in value[: self._repeats_left]]
+            return [self._copy_aliased_value(item, depth + 1) for item in value[: self._repeats_left]]
         if isinstance(value, dict):
-            return {key: self._copy(item, depth + 1) for key, item in value.items()}
+            return {key: self._copy_aliased_value(item, depth + 1) for key, item in value.items()}
         return value
 
 
@@ -188,7 +188,7 @@ def _property_name(key: PropertyValue) -> str:
     return key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)
 
 
-def _mark_index(mark: object) -> int:
+def _get_mark_index(mark: object) -> int:
     return int(getattr(mark, "index", 0))
 
 
@@ -247,7 +247,7 @@ def make_markdown_link(source: str, start: int, *, target: str, is_embed: bool) 
     return NoteLink(
         target=path if is_external else unquote(path),
         subpath=f"#{unquote(subpath)}" if subpath else "",
-        alias=_link_text(source[2 if is_embed else 1 :]),
+        alias=_get_link_text(source[2 if is_embed else 1 :]),
         start=start,
         end=start + len(source),
         is_embed=is_embed,
@@ -264,7 +264,7 @@ def iter_property_links(text: str, begin: int, end: int) -> Iterator[NoteLink]:
             yield link
 
 
-def _link_text(source: str) -> str:
+def _get_link_text(source: str) -> str:
     """Return the text up to the bracket that closes the link text, ignoring balanced inner brackets."""
     depth = 0
     for at, sign in enumerate(source):
@@ -298,11 +298,11 @@ def find_section_range(note: ParsedNote, subpath: str, *, length: int) -> tuple[
         )
         if at is None:
             return None
-        start, end, found = at.offset, _section_end(note, at, end), True
+        start, end, found = at.offset, _find_section_end(note, at, end), True
     return (start, end) if found else None
 
 
-def _section_end(note: ParsedNote, heading: NoteHeading, end: int) -> int:
+def _find_section_end(note: ParsedNote, heading: NoteHeading, end: int) -> int:
     """Return where the next heading of the same or a higher level begins, at most ``end``."""
     after = (one.offset for one in note.headings if one.offset > heading.offset and one.level <= heading.level)
     return min(next(after, end), end)
@@ -626,17 +626,17 @@ def read_front_tags(properties: Mapping[str, PropertyValue]) -> list[str]:
     """Return the tags among the properties: a list, or one text separated by commas or blanks."""
     return [
         tag
-        for word in _property_texts(properties, "tags", "tag", separator=_TAG_LIST_SEPARATOR)
+        for word in _list_property_texts(properties, "tags", "tag", separator=_TAG_LIST_SEPARATOR)
         if _is_tag(tag := _strip_tag(word))
     ]
 
 
 def read_aliases(properties: Mapping[str, PropertyValue]) -> list[str]:
     """Return the aliases among the properties: a list, or one text separated by commas."""
-    return _property_texts(properties, "aliases", "alias", separator=_ALIAS_LIST_SEPARATOR)
+    return _list_property_texts(properties, "aliases", "alias", separator=_ALIAS_LIST_SEPARATOR)
 
 
-def _property_texts(properties: Mapping[str, PropertyValue], *names: str, separator: re.Pattern[str]) -> list[str]:
+def _list_property_texts(properties: Mapping[str, PropertyValue], *names: str, separator: re.Pattern[str]) -> list[str]:
     """Return the texts of the first property with one of these names: list items, or parts of a text."""
     for name, value in properties.items():
         if name.lower() in names and value is not None:

@@ -84,7 +84,7 @@ class AttachmentResolver:
         if not name.strip():
             raise UsageError("The name of what to attach is blank.", hint="Name a file, a folder, a note or a tag.")
         resolver, mention = self._path_resolver(), parse_mention(name)
-        found = _resolve(mention, resolver)
+        found = _resolve_mention_text(mention, resolver)
         if found is None:
             raise _mention_not_found_error(mention, resolver)
         return found[0]
@@ -128,7 +128,7 @@ class AttachmentResolver:
         path = _resolve_file(part.path, resolver)
         if path is None:
             raise _mention_not_found_error(parse_mention(part.path), resolver)
-        return _select_part(part, path, resolver)[0]
+        return _select_part_of_file(part, path, resolver)[0]
 
     def complete_path(self, begun: str, *, limit: int = 50) -> list[str]:
         """Return paths that complete a partly typed word, at most ``limit`` of them.
@@ -191,8 +191,8 @@ class AttachmentResolver:
 
 def _resolve_mention(mention: Mention, resolver: PathResolver) -> Iterator[MentionOutcome]:
     try:
-        found = _resolve(mention, resolver)
-        if found is None and _is_intended(mention, resolver):
+        found = _resolve_mention_text(mention, resolver)
+        if found is None and _is_meant_as_name(mention, resolver):
             raise _mention_not_found_error(mention, resolver)
     except _NOT_FOUND_ERRORS as error:
         yield MentionOutcome(token=mention.token, description=f"{error.message} {error.hint}", error=error)
@@ -221,7 +221,7 @@ def _find_unquoted_file(mention: Mention, text: str, resolver: PathResolver) -> 
     return []
 
 
-def _resolve(mention: Mention, resolver: PathResolver) -> _ResolvedMention | None:
+def _resolve_mention_text(mention: Mention, resolver: PathResolver) -> _ResolvedMention | None:
     """Return what a mention resolves to, or None if it names nothing.
 
     Raises an error if the mention can mean only one thing, for example a tag, and that thing does not exist.
@@ -246,7 +246,7 @@ def _resolve_name(name: str, form: MentionForm, resolver: PathResolver) -> _Reso
     for part in iter_file_part_readings(name):
         path = _resolve_file(part.path, resolver, is_link=form is MentionForm.LINK)
         if path is not None:
-            selection, label = _select_part(part, path, resolver)
+            selection, label = _select_part_of_file(part, path, resolver)
             return [selection], label
     return None
 
@@ -290,10 +290,10 @@ def _format_note_count(name: str, count: int) -> str:
     return f"{name}, {count:,} {'note' if count == 1 else 'notes'}"
 
 
-def _select_part(part: FilePart, path: str, resolver: PathResolver) -> tuple[Selection, str]:
+def _select_part_of_file(part: FilePart, path: str, resolver: PathResolver) -> tuple[Selection, str]:
     text, shown = resolver.read_text(path), resolver.display_path(path)
     lines = text.removesuffix("\n").split("\n")
-    first, last = part.lines or _section_lines(part.heading, shown, text)
+    first, last = part.lines or _find_section_lines(part.heading, shown, text)
     if not 1 <= first <= last <= len(lines):
         raise ArtifactError(
             f"{shown} has {len(lines):,} lines; {first:,} to {last:,} were asked for.",
@@ -304,7 +304,7 @@ def _select_part(part: FilePart, path: str, resolver: PathResolver) -> tuple[Sel
     return Selection(path=shown, lines=(first, last), text="\n".join(lines[first - 1 : last])), label
 
 
-def _section_lines(heading: str, path: str, text: str) -> tuple[int, int]:
+def _find_section_lines(heading: str, path: str, text: str) -> tuple[int, int]:
     """Return the first and last line, counted from 1, of a section or of a named block."""
     note = parse_note(text)
     section = find_section_range(note, heading, length=len(text))
@@ -328,7 +328,7 @@ def _part_not_found_error(heading: str, path: str, note: ParsedNote) -> Artifact
     return ArtifactError(f"{path} has no heading {heading}.", hint=hint)
 
 
-def _is_intended(mention: Mention, resolver: PathResolver) -> bool:
+def _is_meant_as_name(mention: Mention, resolver: PathResolver) -> bool:
     """Return whether a mention that matches nothing was meant as a name, and so must be reported.
 
     The signs are quotation marks or brackets, a known file ending, path syntax, a first part that exists, or a file
@@ -337,7 +337,7 @@ def _is_intended(mention: Mention, resolver: PathResolver) -> bool:
     if mention.form is not MentionForm.PATH:
         return True
     name = mention.token.removeprefix("@")
-    path = PurePosixPath(_strip_part(name))
+    path = PurePosixPath(_strip_part_of_file(name))
     beginning = path.parts[0] if len(path.parts) > 1 else ""
     return (
         has_known_extension(path.name)
@@ -348,7 +348,7 @@ def _is_intended(mention: Mention, resolver: PathResolver) -> bool:
     )
 
 
-def _strip_part(name: str) -> str:
+def _strip_part_of_file(name: str) -> str:
     """Return the path of a name without the line range or heading that may follow it."""
     part = next(iter_file_part_readings(name), None)
     return name if part is None else part.path
@@ -356,7 +356,7 @@ def _strip_part(name: str) -> str:
 
 def _mention_not_found_error(mention: Mention, resolver: PathResolver) -> LamellaError:
     """Return the error for a name that matches nothing, with similar names as its hint."""
-    name = _strip_part(
+    name = _strip_part_of_file(
         mention.token.removeprefix("@") if mention.form is MentionForm.PATH else mention.candidate_names[0]
     )
     if name.startswith(_FILE_URL_PREFIX):
@@ -365,7 +365,7 @@ def _mention_not_found_error(mention: Mention, resolver: PathResolver) -> Lamell
         return SourceNotFoundError(
             f"{name} is no file.", hint="A page is named by an address with http:// or https://."
         )
-    similar = _similar_names(name, resolver)
+    similar = _find_similar_names(name, resolver)
     meant = f"Did you mean {', '.join(similar)}?"
     if mention.form is MentionForm.LINK:
         return SourceNotFoundError(
@@ -377,7 +377,7 @@ def _mention_not_found_error(mention: Mention, resolver: PathResolver) -> Lamell
     return error
 
 
-def _similar_names(name: str, resolver: PathResolver, *, limit: int = _MAX_SUGGESTIONS) -> list[str]:
+def _find_similar_names(name: str, resolver: PathResolver, *, limit: int = _MAX_SUGGESTIONS) -> list[str]:
     """Return files with a similar name; empty if the files cannot be listed."""
     wanted_path = PurePosixPath(name)
     try:

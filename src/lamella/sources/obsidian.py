@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 
-class _Card(NamedTuple):
+class _CanvasNode(NamedTuple):
     """A node of a canvas with its position and size (x, y, width, height)."""
 
     id: str
@@ -39,15 +39,15 @@ def render_canvas(source: str, name: str) -> str:
         SourceUnreadableError: The file is not a valid canvas.
     """
     nodes, edges = _read_canvas(source, name)
-    cards = sorted((_make_card(node) for node in nodes), key=lambda card: (card.box[1], card.box[0], card.id))
+    cards = sorted((_make_canvas_node(node) for node in nodes), key=lambda card: (card.box[1], card.box[0], card.id))
     groups = [card for card in cards if card.kind == "group"]
     shown = [card for card in cards if card.kind != "group"]
     numbers = {card.id: f"[{number}]" for number, card in enumerate(shown, start=1)}
-    called = {**numbers, **{group.id: f'group "{_card_text(group, "label")}"' for group in groups}}
+    called = {**numbers, **{group.id: f'group "{_get_node_text(group, "label")}"' for group in groups}}
     parts = [
         f"Canvas: {_format_count(shown, 'card')}, {_format_count(groups, 'group')}, {_format_count(edges, 'connection')}."
     ]
-    parts += [f"{numbers[card.id]} {_describe_card(card)}" for card in shown]
+    parts += [f"{numbers[card.id]} {_describe_node(card)}" for card in shown]
     parts += [_render_group(group, shown, numbers) for group in groups]
     lines = [line for edge in edges if (line := _render_edge(edge, called))]
     return "\n\n".join((*parts, "\n".join(lines))).rstrip() + "\n"
@@ -74,16 +74,16 @@ def _as_objects(found: object) -> list[Mapping[str, object]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _make_card(node: Mapping[str, object]) -> _Card:
+def _make_canvas_node(node: Mapping[str, object]) -> _CanvasNode:
     x, y, width, height = (_as_number(node.get(side)) for side in ("x", "y", "width", "height"))
-    return _Card(str(node.get("id", "")), str(node.get("type", "")), node, (x, y, width, height))
+    return _CanvasNode(str(node.get("id", "")), str(node.get("type", "")), node, (x, y, width, height))
 
 
 def _as_number(found: object) -> float:
     return float(found) if isinstance(found, int | float) and abs(found) < 1e15 else 0.0
 
 
-def _card_text(card: _Card, field: str) -> str:
+def _get_node_text(card: _CanvasNode, field: str) -> str:
     found = card.node.get(field)
     return found.strip() if isinstance(found, str) else ""
 
@@ -92,23 +92,23 @@ def _format_count(things: Sequence[object], word: str) -> str:
     return f"{len(things):,} {word}{'' if len(things) == 1 else 's'}"
 
 
-def _describe_card(card: _Card) -> str:
+def _describe_node(card: _CanvasNode) -> str:
     match card.kind:
         case "text":
-            return f"text\n{_card_text(card, 'text')}"
+            return f"text\n{_get_node_text(card, 'text')}"
         case "file":
-            return f"file {_card_text(card, 'file')}{_card_text(card, 'subpath')}"
+            return f"file {_get_node_text(card, 'file')}{_get_node_text(card, 'subpath')}"
         case "link":
-            return f"link {_card_text(card, 'url')}"
+            return f"link {_get_node_text(card, 'url')}"
     return f"{card.kind or 'card'} of a kind that is not known"
 
 
-def _render_group(group: _Card, cards: Sequence[_Card], numbers: Mapping[str, str]) -> str:
-    card_numbers = " ".join(numbers[card.id] for card in cards if _contains_card(group, card))
-    return f'Group "{_card_text(group, "label")}": {card_numbers or "empty"}'
+def _render_group(group: _CanvasNode, cards: Sequence[_CanvasNode], numbers: Mapping[str, str]) -> str:
+    card_numbers = " ".join(numbers[card.id] for card in cards if _contains_node(group, card))
+    return f'Group "{_get_node_text(group, "label")}": {card_numbers or "empty"}'
 
 
-def _contains_card(group: _Card, card: _Card) -> bool:
+def _contains_node(group: _CanvasNode, card: _CanvasNode) -> bool:
     """Return whether a card belongs to a group, that is, whether its centre lies in it."""
     x, y, width, height = group.box
     across, down = card.box[0] + card.box[2] / 2, card.box[1] + card.box[3] / 2
@@ -166,7 +166,7 @@ class EmbedExpander:
         at = 0
         for embed in embeds:
             # An embed inside the text of another embed was handled together with that one.
-            if embed.start < at or not _names_note(embed):
+            if embed.start < at or not _is_note_embed(embed):
                 continue
             shown = self._expand_embed(embed, text[embed.start : embed.end], path=path, depth=depth)
             parts += (_escape_embed_tags(text[at : embed.start]), _put_on_own_lines(shown, text, embed))
@@ -213,7 +213,7 @@ class EmbedExpander:
         self._characters_left -= end - start
         self._embedded_names.add(name)
         self.sources.append(name)
-        inner = [_shift(one, start) for one in note.embeds if start <= one.start and one.end <= end]
+        inner = [_shift_embed(one, start) for one in note.embeds if start <= one.start and one.end <= end]
         body = self._expand(text[start:end], inner, path=path, depth=depth + 1)
         if embed.subpath.startswith("#^"):
             body = _BLOCK_NAME.sub("", body)
@@ -226,7 +226,7 @@ class EmbedExpander:
         return self._notes[path]
 
 
-def _names_note(embed: NoteLink) -> bool:
+def _is_note_embed(embed: NoteLink) -> bool:
     """Return whether an embed is of a note, not of an image or another file.
 
     A dot in a name is not always an ending, so an unknown ending counts as a note.
@@ -234,7 +234,7 @@ def _names_note(embed: NoteLink) -> bool:
     return not embed.is_external and kind_of_file(embed.target) in (None, ArtifactKind.NOTE)
 
 
-def _shift(embed: NoteLink, start: int) -> NoteLink:
+def _shift_embed(embed: NoteLink, start: int) -> NoteLink:
     return replace(embed, start=embed.start - start, end=embed.end - start)
 
 
@@ -339,7 +339,7 @@ def _make_spec(lines: list[str], warnings: list[str]) -> "GitIgnoreSpec":
     usable = []
     for line in lines[:_MOST_RULES]:
         try:
-            if _is_slow(line):
+            if _may_match_slowly(line):
                 raise GitIgnorePatternError
             GitIgnoreSpec.from_lines([line])
         except GitIgnorePatternError:
@@ -349,7 +349,7 @@ def _make_spec(lines: list[str], warnings: list[str]) -> "GitIgnoreSpec":
     return GitIgnoreSpec.from_lines(usable)
 
 
-def _is_slow(line: str) -> bool:
+def _may_match_slowly(line: str) -> bool:
     names = line.split("/")
     most = max(name.replace("**", "").count("*") for name in names)
     return len(line) > _LONGEST_RULE or most > _MOST_STARS or line.count("**") > _MOST_STARS

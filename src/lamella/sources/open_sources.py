@@ -70,7 +70,9 @@ def read_project(root: Path) -> ProjectFolder:
     """
     found = root.resolve()
     warnings: list[str] = []
-    sources = {path: _modified_time(found / path) for path in Vault(root).snapshot().list_files() if _is_source(path)}
+    sources = {
+        path: _modified_time(found / path) for path in Vault(root).snapshot().list_files() if _is_source_file(path)
+    }
     folders = {str(Path(path).parent) for path in sources} | {"."}
     return ProjectFolder(
         name=found.name,
@@ -82,7 +84,7 @@ def read_project(root: Path) -> ProjectFolder:
     )
 
 
-def _is_source(path: str) -> bool:
+def _is_source_file(path: str) -> bool:
     kind = kind_of_file(path)
     return kind is None or KINDS[kind].medium is not SourceMedium.PICTURE
 

@@ -128,7 +128,7 @@ class Vault:
         )
 
     def _read_artifact(self, attachment: UnresolvedAttachment, path: str, file: Path) -> Artifact:
-        text = _decode(_read_file(file, path), path)
+        text = _decode_utf8_text(_read_file(file, path), path)
         embedded: tuple[str, ...] = ()
         if attachment.kind is ArtifactKind.CANVAS:
             text = render_canvas(text, path)
@@ -169,7 +169,7 @@ class Vault:
             return self._list_tagged_notes(name)
         if not self.has_folder(name):
             self.locate(name)
-            raise SourceNotFoundError(f"There is no folder {name} in the vault.", hint=self._suggestion_hint(name))
+            raise SourceNotFoundError(f"There is no folder {name} in the vault.", hint=self._make_suggestion_hint(name))
         found = self._list_folder(self.locate(name))
         return NoteList(
             paths=self._without_archives(found.notes), skipped_links=found.unfollowed_symlinks, left_out=found.left_out
@@ -178,7 +178,7 @@ class Vault:
     def _list_tagged_notes(self, tag: str) -> NoteList:
         seen = self._view or _VaultView(IgnoreRules())
         found = self._list_folder(self._root)
-        tagged = tuple(path for path in found.notes if has_tag(self._note_tags(path, seen), tag))
+        tagged = tuple(path for path in found.notes if has_tag(self._read_note_tags(path, seen), tag))
         paths = self._without_archives(tagged)
         return NoteList(
             paths=paths,
@@ -201,7 +201,7 @@ class Vault:
     def list_tags(self) -> Sequence[str]:
         """Return the normalised tags of all notes, sorted; unreadable notes have none."""
         seen = self._view or _VaultView(IgnoreRules())
-        return sorted({tag for path in self._list_folder(self._root).notes for tag in self._note_tags(path, seen)})
+        return sorted({tag for path in self._list_folder(self._root).notes for tag in self._read_note_tags(path, seen)})
 
     def list_files(self) -> Sequence[str]:
         """Return the paths of all files of the vault, sorted."""
@@ -242,7 +242,7 @@ class Vault:
 
     def find_identical_files(self, artifact: Artifact) -> Sequence[str]:
         """Return the files of an artifact's kind that have exactly its text."""
-        return tuple(path for path in self._list_folder(self._root).files if self._is_copy(path, artifact))
+        return tuple(path for path in self._list_folder(self._root).files if self._has_same_text(path, artifact))
 
     def resolve_embed_path(self, target: str, *, note_path: str) -> str:
         return resolve_embed(
@@ -259,7 +259,7 @@ class Vault:
         Raises:
             SourceUnreadableError: The file is not UTF-8 or cannot be read.
         """
-        return _decode(self.read_bytes(path), path)
+        return _decode_utf8_text(self.read_bytes(path), path)
 
     def read_bytes(self, path: str) -> bytes:
         """Return a file's bytes; an error says why they cannot be read."""
@@ -331,7 +331,7 @@ class Vault:
             return SourceNotFoundError(f"{path} is not a file.", hint="Attach a file, or a folder as a folder.")
         if self._path_on_disk(path).is_symlink():
             return SourceNotFoundError(f"{path} is a link to nothing.", hint="Mend the link, or remove it.")
-        return SourceNotFoundError(f"There is no file {path} in the vault.", hint=self._suggestion_hint(path))
+        return SourceNotFoundError(f"There is no file {path} in the vault.", hint=self._make_suggestion_hint(path))
 
     def _normalized_path(self, path: str) -> str:
         """Return the path used as id, without detours: ``a/../b.md`` and ``b.md`` are the same note.
@@ -364,7 +364,7 @@ class Vault:
             self._view.aliases = found
         return found
 
-    def _note_tags(self, path: str, view: _VaultView) -> frozenset[str]:
+    def _read_note_tags(self, path: str, view: _VaultView) -> frozenset[str]:
         """Return the tags of a note. An unreadable note has none and does not stop the search in other notes."""
         if path in view.read_errors:
             return frozenset()
@@ -374,7 +374,7 @@ class Vault:
             view.read_errors[path] = error.message
             return frozenset()
 
-    def _is_copy(self, path: str, artifact: Artifact) -> bool:
+    def _has_same_text(self, path: str, artifact: Artifact) -> bool:
         if kind_of_file(path) is not artifact.kind:
             return False
         try:
@@ -386,7 +386,7 @@ class Vault:
                 and RESULT_LANGUAGE not in artifact.text
                 and artifact.kind is not ArtifactKind.CANVAS
             )
-            if whole and not _could_contain(size, artifact.text):
+            if whole and not _could_contain_text(size, artifact.text):
                 return False
             return self.read(UnresolvedAttachment(kind=artifact.kind, name=path)).hash == artifact.hash
         except (BadInputError, OSError):
@@ -399,7 +399,7 @@ class Vault:
             self._view.listings[folder] = walk_vault(self._root, folder, self._view.rules)
         return self._view.listings[folder]
 
-    def _suggestion_hint(self, path: str) -> str:
+    def _make_suggestion_hint(self, path: str) -> str:
         similar = (
             get_close_matches(path, self._list_folder(self._root).files, n=3)
             if len(path) <= _MAX_SUGGESTION_PATH_LENGTH
@@ -418,7 +418,7 @@ def _comes_from_one_file(artifact: Artifact) -> bool:
     )
 
 
-def _could_contain(size: int, text: str) -> bool:
+def _could_contain_text(size: int, text: str) -> bool:
     """Return whether a file of this size can have this text.
 
     Normalisation removes a byte order mark (3 bytes) and the carriage return of each line, so the file may be longer.
@@ -445,7 +445,7 @@ def _read_file(file: Path, path: str) -> bytes:
         ) from error
 
 
-def _decode(data: bytes, path: str) -> str:
+def _decode_utf8_text(data: bytes, path: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:

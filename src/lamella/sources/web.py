@@ -380,7 +380,7 @@ class Fetcher:
         With ``content`` the first request is a POST. Redirects are followed with GET.
         """
         checked_url = validate_url(url)
-        with self._open_pool() as pool, _translate_network_errors(url, self.limits):
+        with self._open_pool() as pool, _convert_network_errors(url, self.limits):
             for _ in range(_MOST_REDIRECTS + 1):
                 answer = self._send_request(
                     pool, checked_url, headers={**_default_headers(), **(headers or {})}, content=content
@@ -466,7 +466,7 @@ def _encode_url(url: str) -> str:
 
 
 @contextmanager
-def _translate_network_errors(url: str, limits: FetchLimits) -> Iterator[None]:
+def _convert_network_errors(url: str, limits: FetchLimits) -> Iterator[None]:
     """Translate network exceptions into Lamella errors."""
     try:
         yield
@@ -511,11 +511,11 @@ def fetch_page_if_changed(
     fetcher: Fetcher, converter: Converter, url: str, *, cached: ConversionEntry | None
 ) -> ConversionEntry | None:
     """Fetch and convert a page; return None if the server says that the cached text is still current."""
-    answer = fetcher.fetch(url, _conditional_headers(cached))
+    answer = fetcher.fetch(url, _make_conditional_headers(cached))
     if answer.is_unchanged and cached is not None and cached.text is not None:
         return None
     check_status(answer, url)
-    found = _convert(answer, converter, url)
+    found = _convert_response(answer, converter, url)
     return ConversionEntry(
         key=url,
         text=found.text,
@@ -525,14 +525,14 @@ def fetch_page_if_changed(
     )
 
 
-def _conditional_headers(cached: ConversionEntry | None) -> dict[str, str]:
+def _make_conditional_headers(cached: ConversionEntry | None) -> dict[str, str]:
     if cached is None or cached.text is None:
         return {}
     asked = {"If-None-Match": cached.etag, "If-Modified-Since": cached.last_modified_header}
     return {name: value for name, value in asked.items() if value}
 
 
-def _convert(response: WebResponse, converter: Converter, url: str) -> ConvertedText:
+def _convert_response(response: WebResponse, converter: Converter, url: str) -> ConvertedText:
     kind, charset = response.parse_content_type()
     form = _detect_format(kind, response.body)
     if form is not None:

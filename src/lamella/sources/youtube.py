@@ -82,14 +82,14 @@ class RestrictedSession:
     def post(self, url: str, *, json: object) -> Response:
         headers = {**self._headers(), "Content-Type": "application/json"}
         response = _to_requests_response(self._fetcher.fetch(url, headers, content=dumps(json).encode()))
-        self._remember_title(response)
+        self._take_title_from_response(response)
         return response
 
     def _headers(self) -> dict[str, str]:
         cookies = "; ".join(map("=".join, self.cookies.items()))
         return {**self.headers, **({"Cookie": cookies} if cookies else {})}
 
-    def _remember_title(self, response: Response) -> None:
+    def _take_title_from_response(self, response: Response) -> None:
         """Take the title from the response, because the library reads the same response without returning it."""
         try:
             details: Any = response.json()["videoDetails"]

@@ -1,6 +1,6 @@
 """Append events to a conversation of a SQL store, and save checkpoints.
 
-``append_events`` writes a change after exactly the expected number of events; ``append_after_head`` is the fast path
+``append_events`` writes a change after exactly the expected number of events; ``append_after_known_event`` is the fast path
 after an event that this process knows. ``write_checkpoint`` and ``load_checkpoints`` store encoded state. Checkpoints
 are derived data, and any erasure in the conversation removes them.
 """
@@ -199,7 +199,7 @@ def is_already_appended(transaction: Transaction, change: AppendChange, state: L
     return hash_events(previous, change)[-1] == state.head
 
 
-def check_head(transaction: Transaction, change: AppendChange, state: LockedState) -> None:
+def check_last_event_hash(transaction: Transaction, change: AppendChange, state: LockedState) -> None:
     """Raise ``StoreCorruptedError`` if the row names a wrong hash for its last event.
 
     Events appended after a wrong hash could never be verified.
@@ -226,7 +226,7 @@ def append_events(database: Database, transaction: Transaction, *, change: Appen
     erases = change.erased_hashes
     if erases:
         database.prepare_erase(transaction)
-        _release_contents(transaction, change.conversation, erases)
+        _remove_use_of_contents(transaction, change.conversation, erases)
         _remove_token_counts(transaction, change.conversation)
         remove_checkpoints(transaction, change.conversation)
         remove_shared_entries_of(transaction, change.conversation)
@@ -236,11 +236,11 @@ def append_events(database: Database, transaction: Transaction, *, change: Appen
     return hashes[-1]
 
 
-def append_after_head(transaction: Transaction, change: AppendChange, *, head: str, schema: int) -> str | None:
+def append_after_known_event(transaction: Transaction, change: AppendChange, *, head: str, schema: int) -> str | None:
     """Append a change that erases nothing after the last event that this process knows, and return the new hash.
 
     ``head`` is the hash of that event, or empty for a new conversation. The checks of the slow path (``lock_conversation_for_append``,
-    ``check_head``) are conditions of a single statement here. Returns None, without writing, if one of them fails.
+    ``check_last_event_hash``) are conditions of a single statement here. Returns None, without writing, if one of them fails.
     """
     hashes = hash_events(head, change)
     moving, values = conversation_row_statement(change, hashes[-1], head=head)
@@ -368,7 +368,7 @@ def _check_contents_known(transaction: Transaction, change: AppendChange, *, mis
     check_hashes_known(missing, erased_hashes([*logged, *change.batch.records]))
 
 
-def _release_contents(transaction: Transaction, conversation_key: str, hashes: tuple[str, ...]) -> None:
+def _remove_use_of_contents(transaction: Transaction, conversation_key: str, hashes: tuple[str, ...]) -> None:
     """Remove the conversation's use of contents, and delete those that no conversation uses any more."""
     for names in split_into_chunks(hashes):
         transaction.run(

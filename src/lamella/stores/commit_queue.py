@@ -214,7 +214,7 @@ class AppendQueue:
         # Of two changes to one conversation the first is written. The second is a conflict, and its caller finds that
         # out step by step. ``reversed`` makes the first one win.
         firsts = {one.change.conversation: one for one in reversed(changes)}
-        moved = _append_many(self._database, list(firsts.values()), schema=self._schema)
+        moved = _append_to_several_conversations(self._database, list(firsts.values()), schema=self._schema)
         return {id(firsts[conversation]) for conversation in moved}
 
     def _append_alone(self, positioned: PositionedChange) -> bool:
@@ -227,7 +227,9 @@ class AppendQueue:
         return database.run(sql, *values, database.compute_deadline(), self._schema, *conversations, *flat) > 0
 
 
-def _append_many(database: Database, changes: Sequence[PositionedChange], *, schema: int) -> list[str]:
+def _append_to_several_conversations(
+    database: Database, changes: Sequence[PositionedChange], *, schema: int
+) -> list[str]:
     """Append to several conversations with one statement and return the keys of those that were written.
 
     All values are passed as two JSON texts. So the statement is always the same, and the driver has few values to

@@ -68,7 +68,7 @@ class InMemoryStore:
             check_name(name)
         check_batch(conversation_key, batch)
         with self._lock:
-            kept = self._stored.get(conversation_key) or self._create(
+            kept = self._stored.get(conversation_key) or self._create_conversation(
                 name or conversation_key, batch, expected=expected
             )
             check_not_erased(name or conversation_key, kept.erased)
@@ -76,9 +76,9 @@ class InMemoryStore:
                 raise ConflictError(
                     conversation_key=name or conversation_key, expected=expected, found=len(kept.records)
                 )
-            return self._append_to(conversation_key, kept, batch, title=title)
+            return self._append_to_conversation(conversation_key, kept, batch, title=title)
 
-    def _create(self, name: str, batch: EventBatch, *, expected: int) -> _StoredConversation:
+    def _create_conversation(self, name: str, batch: EventBatch, *, expected: int) -> _StoredConversation:
         """Return an empty conversation; raises ``ConflictError`` if another one has the name."""
         at, other = batch.records[0].at, self._key_of_name(name)
         if other is not None and expected == 0:
@@ -89,7 +89,7 @@ class InMemoryStore:
         """Return the key of the conversation with this name that is not erased, or None."""
         return next((key for key, kept in self._stored.items() if kept.name == name and kept.erased is None), None)
 
-    def _append_to(
+    def _append_to_conversation(
         self, conversation_key: str, conversation: _StoredConversation, batch: EventBatch, *, title: str | None
     ) -> int:
         expected = len(conversation.records)
@@ -204,10 +204,10 @@ class InMemoryStore:
         """Recompute every hash and yield each problem; memory is damaged only if other code changes its data."""
         with self._lock:
             names = list(self._stored) if conversation_key is None else [conversation_key]
-            damages = [damage for name in names for damage in self._verify(name)]
+            damages = [damage for name in names for damage in self._verify_conversation(name)]
         yield from damages
 
-    def _verify(self, conversation_key: str) -> Iterator[StoreProblem]:
+    def _verify_conversation(self, conversation_key: str) -> Iterator[StoreProblem]:
         kept = self._stored.get(conversation_key)
         if kept is None:
             yield StoreProblem(

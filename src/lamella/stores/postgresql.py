@@ -1,7 +1,7 @@
 """The PostgreSQL database, for many processes on many machines.
 
 ``open_postgresql`` opens a store, and ``PostgresDatabase`` implements the ``Database`` protocol; an append locks the
-row of its conversation. ``Pool`` has the connections, each used by one thread at a time. The thread that needs a
+row of its conversation. ``ConnectionPool`` has the connections, each used by one thread at a time. The thread that needs a
 connection opens it, and gets the server's own error message if that fails. A pool that reconnects in the background
 would wait longer after each failure and go on waiting when the server is back.
 """
@@ -85,7 +85,7 @@ def _with_idle_timeout(gen: PQGen[_Waited], idle_timeout: float) -> PQGen[_Waite
         return given
 
 
-class Pool:
+class ConnectionPool:
     """At most ``size`` connections, opened when they are needed and reused."""
 
     def __init__(self, connect: Callable[[float], IdleTimeoutConnection], *, size: int, timeout: float) -> None:
@@ -99,7 +99,7 @@ class Pool:
         self._release(connect(timeout))
 
     @contextmanager
-    def lend_connection(self, seconds: float, *, idle_timeout: float) -> Iterator[IdleTimeoutConnection]:
+    def borrow_connection(self, seconds: float, *, idle_timeout: float) -> Iterator[IdleTimeoutConnection]:
         """Yield a connection for the caller alone; afterwards it returns to the pool, or is closed if it was lost.
 
         Raises ``psycopg.OperationalError`` if there is none within ``seconds``.
@@ -117,7 +117,7 @@ class Pool:
         finally:
             self._free_slots.release()
 
-    def drop_idle(self) -> None:
+    def close_unused_connections(self) -> None:
         """Close all unused connections: if one was lost, the others probably are, too."""
         with self._lock:
             idle, self._idle_connections = self._idle_connections, []
@@ -127,7 +127,7 @@ class Pool:
     def close(self) -> None:
         """Close all connections; those in use are closed when they are returned."""
         self._closed = True
-        self.drop_idle()
+        self.close_unused_connections()
 
     def _acquire(self, deadline: float) -> IdleTimeoutConnection:
         """Return an unused connection or open one, with retries until the deadline."""
@@ -257,7 +257,7 @@ class PostgresDatabase:
         # because it can be set.
         self._server_clock_offset = 0.0
         try:
-            self._pool = Pool(self._connect, size=_MAX_CONNECTIONS, timeout=timeout)
+            self._pool = ConnectionPool(self._connect, size=_MAX_CONNECTIONS, timeout=timeout)
         except psycopg.Error as error:
             raise to_lamella_error(error, name) from error
 
@@ -359,7 +359,7 @@ class PostgresDatabase:
         try:
             return self._use_connection(use, timeout, idle_timeout=idle_timeout or timeout)
         except _ConnectionLostError as error:
-            self._pool.drop_idle()
+            self._pool.close_unused_connections()
             left = deadline - time.monotonic()
             if left <= 0:
                 raise to_lamella_error(error.cause, self._name) from error.cause
@@ -376,7 +376,7 @@ class PostgresDatabase:
         Raises ``_ConnectionLostError`` if the work may be repeated, otherwise a ``LamellaError``.
         """
         try:
-            with self._pool.lend_connection(seconds, idle_timeout=idle_timeout) as connection:
+            with self._pool.borrow_connection(seconds, idle_timeout=idle_timeout) as connection:
                 try:
                     result = use(connection)
                 except psycopg.Error as error:
@@ -480,26 +480,26 @@ class _PostgresTransaction:
         self._connection = connection
 
     def run(self, sql: str, *values: object) -> int:
-        return self._connection.execute(_translate(sql), values).rowcount
+        return self._connection.execute(_translate_placeholders(sql), values).rowcount
 
     def run_each(self, sql: str, rows: Sequence[Row]) -> int:
         with self._connection.cursor() as cursor:
-            cursor.executemany(_translate(sql), rows)
+            cursor.executemany(_translate_placeholders(sql), rows)
             return cursor.rowcount
 
     def query(self, sql: str, *values: object) -> list[Row]:
         # Binary results: in text format bytes come as hex digits, which takes several times as long.
-        return self._connection.execute(_translate(sql), values, binary=True).fetchall()
+        return self._connection.execute(_translate_placeholders(sql), values, binary=True).fetchall()
 
     def query_map(self, convert: Callable[[Row], Result], sql: str, *values: object) -> list[Result]:
         # Streamed, because ``fetchall`` would keep all rows in memory three times: as received, as a result and as
         # Python values.
         with self._connection.cursor() as cursor:
-            return [convert(row) for row in cursor.stream(_translate(sql), values, binary=True)]
+            return [convert(row) for row in cursor.stream(_translate_placeholders(sql), values, binary=True)]
 
 
 @lru_cache(maxsize=128)
-def _translate(sql: str) -> bytes:
+def _translate_placeholders(sql: str) -> bytes:
     """Return a statement with the placeholders of psycopg."""
     return sql.replace("?", "%s").encode()
 

@@ -286,7 +286,7 @@ def record_to_row(seq: int, record: EventRecord, *, with_counts: bool) -> Row:
     return seq, record.kind.value, record.at, record.body, contents, counts
 
 
-def matches_hash(name: object, data: object) -> bool:
+def is_data_of_hash(name: object, data: object) -> bool:
     """Return whether the data are bytes with the hash ``name``."""
     return isinstance(data, bytes) and hash_bytes(data) == name
 

@@ -15,9 +15,9 @@ from lamella.ports import Checkpoint, ConversationListItem, StoreProblem, StoreS
 from lamella.stores.append import (
     AppendChange,
     CheckpointWrite,
-    append_after_head,
+    append_after_known_event,
     append_events,
-    check_head,
+    check_last_event_hash,
     hash_events,
     is_already_appended,
     load_checkpoints,
@@ -37,10 +37,10 @@ from lamella.stores.sql_schema import (
     check_row_version,
     check_version,
     damage_hint,
+    is_data_of_hash,
     is_text,
     is_valid_key,
     load_migrations,
-    matches_hash,
     migrate,
     placeholders,
     record_from_row,
@@ -143,10 +143,10 @@ class SqlStore:
             raise
         head = self._unconfirmed_heads.pop(change.conversation, None)
         if head is not None:
-            self._remember_head(change.conversation, version, head)
+            self._remember_last_event(change.conversation, version, head)
         return version
 
-    def _remember_head(self, conversation_key: str, version: int, head: str) -> None:
+    def _remember_last_event(self, conversation_key: str, version: int, head: str) -> None:
         """Remember the last event of a conversation, and forget the least recently used one beyond the limit."""
         self._known_heads[conversation_key] = (version, head)
         self._known_heads.move_to_end(conversation_key)
@@ -177,7 +177,7 @@ class SqlStore:
         """
         version, written = self._known_heads.get(change.conversation, (0, EMPTY_HASH))
         if version == change.expected and not change.erased_hashes:
-            head = append_after_head(transaction, change, head=written, schema=self._schema)
+            head = append_after_known_event(transaction, change, head=written, schema=self._schema)
             if head is not None:
                 self._unconfirmed_heads[change.conversation] = head
                 return change.version_after
@@ -185,7 +185,7 @@ class SqlStore:
         check_version(state.schema, self._schema, name=self._name)
         check_not_erased(change.name or change.conversation, state.erased)
         if state.version == change.expected:
-            check_head(transaction, change, state)
+            check_last_event_hash(transaction, change, state)
             head = append_events(self._database, transaction, change=change, state=state)
             self._unconfirmed_heads[change.conversation] = head
         elif self._unconfirmed_heads.get(change.conversation) != state.head or not is_already_appended(
@@ -198,10 +198,10 @@ class SqlStore:
     def load(self, conversation_key: str, *, after: int = 0) -> Sequence[EventRecord]:
         """Return the events after a number of events; raises ``StoreCorruptedError`` if some are missing."""
         check_name(conversation_key)
-        records, version, head = _load(self._get_database(), conversation_key, after=after)
+        records, version, head = _load_events(self._get_database(), conversation_key, after=after)
         if head:
             # A conversation that is loaded is usually continued, so the next append can use the fast path.
-            self._remember_head(conversation_key, version, head)
+            self._remember_last_event(conversation_key, version, head)
         return records
 
     def save_checkpoint(
@@ -327,7 +327,7 @@ _SELECT_STATS = (
 )
 
 
-def _load(database: Database, conversation_key: str, *, after: int) -> tuple[list[EventRecord], int, str]:
+def _load_events(database: Database, conversation_key: str, *, after: int) -> tuple[list[EventRecord], int, str]:
     """Return the events after a number of events, the number of all events, and the last hash in the row."""
     found = database.query(
         f"SELECT version, erased, conversations.head, {RECORD_COLUMNS} FROM conversations LEFT JOIN events"
@@ -358,7 +358,7 @@ def _read_contents(database: Database, conversation_key: str, names: Sequence[st
             *(conversation_key, *some),
         )
         for name, data in rows:
-            if not matches_hash(name, data):
+            if not is_data_of_hash(name, data):
                 what = "is missing" if data is None else "is not what was written"
                 raise StoreCorruptedError(f"The content {name} of {conversation_key} {what}.", hint=damage_hint)
             found[name] = data

@@ -119,7 +119,7 @@ class SqliteDatabase:
         return self._reader
 
     def run_read_transaction(self, work: Callable[[Transaction], Result]) -> Result:
-        return self._transact("BEGIN", work)
+        return self._run_transaction("BEGIN", work)
 
     def run_write_transaction(self, work: Callable[[Transaction], Result]) -> Result:
         result: Result = self._queue.submit_and_wait(work)
@@ -162,7 +162,7 @@ class SqliteDatabase:
         """
         write = self._write_with_savepoints if with_savepoints else _write_batch
         try:
-            self._transact("BEGIN IMMEDIATE", lambda transaction: write(writes, transaction))
+            self._run_transaction("BEGIN IMMEDIATE", lambda transaction: write(writes, transaction))
         except Exception as error:  # noqa: BLE001 - the separate attempt shows which write failed, and with what error
             # If another process holds the lock, all writes have waited for it by now, so all get this error.
             if not _is_busy(error.__cause__):
@@ -191,15 +191,15 @@ class SqliteDatabase:
         """Make one write in its own transaction and set its result or error."""
         pending.error = None
         try:
-            pending.result = self._transact("BEGIN IMMEDIATE", pending.work)
+            pending.result = self._run_transaction("BEGIN IMMEDIATE", pending.work)
         except Exception as error:  # noqa: BLE001 - any error is raised in the thread that waits for this write
             pending.error = error
         pending.is_done = True
 
     def migrate(self, work: Callable[[Transaction], Result]) -> Result:
-        return self._transact("BEGIN IMMEDIATE", work)
+        return self._run_transaction("BEGIN IMMEDIATE", work)
 
-    def _transact(self, begin: str, work: Callable[[Transaction], Result]) -> Result:
+    def _run_transaction(self, begin: str, work: Callable[[Transaction], Result]) -> Result:
         """Run ``work`` between ``begin`` and COMMIT, and roll back on any error."""
         with self._lock:
             self._fetch_rows(begin)
@@ -236,7 +236,7 @@ class SqliteDatabase:
             erasures = self._count_unpurged_erasures()
             self._retry_while_locked(lambda: self._fetch_rows("VACUUM"))
             # Not through the commit queue: its leader may be waiting for the lock that is held here.
-            self._transact("BEGIN IMMEDIATE", lambda _: self._finish_purge(erasures))
+            self._run_transaction("BEGIN IMMEDIATE", lambda _: self._finish_purge(erasures))
             self._retry_while_locked(self._truncate_wal)
 
     def _finish_purge(self, erasures: int) -> None:
@@ -360,10 +360,13 @@ def _write_batch(writes: Sequence[PendingWrite], transaction: Transaction) -> No
 
 def _is_busy(error: BaseException | None) -> bool:
     """Return whether an error means that another process or connection holds a lock."""
-    return isinstance(error, sqlite3.Error) and _primary_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return isinstance(error, sqlite3.Error) and _get_primary_error_code(error) in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )
 
 
-def _primary_code(error: sqlite3.Error) -> int:
+def _get_primary_error_code(error: sqlite3.Error) -> int:
     """Return the primary code of an error, which is the lowest byte of SQLite's extended code."""
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_BUSY) & 0xFF
 
@@ -373,7 +376,7 @@ def to_lamella_error(error: sqlite3.Error, path: str, *, timeout: float) -> Lame
     if isinstance(error, sqlite3.ProgrammingError):
         return InvalidOperationError(f"The store {path} is closed.", hint="Open it again.")
     kind, what, hint = _ERROR_BY_CODE.get(
-        _primary_code(error), (StoreUnavailableError, "cannot be used: {error}", _RETRY_HINT)
+        _get_primary_error_code(error), (StoreUnavailableError, "cannot be used: {error}", _RETRY_HINT)
     )
     message = what.format(error=error, patience=f"{timeout:g}", why=_open_failure_reason(path))
     return kind(f"The store {path} {message}.", hint=hint)

@@ -19,9 +19,9 @@ from lamella.stores.sql_schema import (
     Row,
     Transaction,
     damage_hint,
+    is_data_of_hash,
     is_text,
     is_valid_key,
-    matches_hash,
     record_from_row,
 )
 
@@ -41,7 +41,7 @@ def verify_conversation(transaction: Transaction, conversation_key: str) -> list
     if erased is not None and (version == 0 or not chain.is_intact):
         return verify_tombstone(transaction, conversation_key)
     if not chain.seq and (true := _find_actual_key(transaction, head)) is not None:
-        return [_wrong_key_problem(conversation_key, true)]
+        return [_describe_wrong_key(conversation_key, true)]
     chain.check_not_erased(erased)
     chain.check_row(version, head)
     if chain.is_intact:
@@ -183,7 +183,7 @@ def _verify_content(transaction: Transaction, conversation_key: str, name: str) 
         yield StoreProblem(
             conversation=conversation_key, location=f"content {name}", description="missing, and never erased"
         )
-    elif not matches_hash(name, data):
+    elif not is_data_of_hash(name, data):
         found = (
             f"its {len(data):,} bytes have the hash {hash_bytes(data)}" if isinstance(data, bytes) else "is no bytes"
         )
@@ -226,17 +226,17 @@ def verify_orphaned_rows(transaction: Transaction) -> list[StoreProblem]:
         for (name,) in loose
     ]
     rows = [row for row in transaction.query("SELECT id, head FROM conversations") if not is_valid_key(row[0])]
-    strays += [_wrong_key_problem(key, _find_actual_key(transaction, head)) for key, head in rows]
+    strays += [_describe_wrong_key(key, _find_actual_key(transaction, head)) for key, head in rows]
     for table in ("events", "holdings", "checkpoints"):
         rows = transaction.query(
             f"SELECT DISTINCT conversation FROM {table} WHERE NOT EXISTS"
             f" (SELECT 1 FROM conversations WHERE conversations.id = {table}.conversation) ORDER BY conversation"
         )
-        strays += [_stray_rows_problem(name, table) for (name,) in rows]
+        strays += [_describe_stray_rows(name, table) for (name,) in rows]
     return strays
 
 
-def _wrong_key_problem(key: object, actual_key: str | None) -> StoreProblem:
+def _describe_wrong_key(key: object, actual_key: str | None) -> StoreProblem:
     """Return the problem of a conversation row with a wrong key; ``actual_key`` is the right one, if known."""
     return StoreProblem(
         conversation=actual_key,
@@ -246,7 +246,7 @@ def _wrong_key_problem(key: object, actual_key: str | None) -> StoreProblem:
     )
 
 
-def _stray_rows_problem(name: object, table: str) -> StoreProblem:
+def _describe_stray_rows(name: object, table: str) -> StoreProblem:
     """Return the problem of rows whose conversation does not exist; from events its row can be rebuilt."""
     if is_valid_key(name):
         return StoreProblem(

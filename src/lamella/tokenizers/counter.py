@@ -179,7 +179,7 @@ def image_rejection_reason(profile: ImageProfile, present_images: Sequence[Image
 
 
 def _iter_image_problems(profile: ImageProfile, present_images: Sequence[ImageData], image: ImageData) -> Iterator[str]:
-    longest, size, all_of_them = max(image.width, image.height), _base64_size(image), (*present_images, image)
+    longest, size, all_of_them = max(image.width, image.height), _count_base64_bytes(image), (*present_images, image)
     if profile.types and image.media_type not in profile.types:
         yield f"it is {image.media_type}, and the model takes {', '.join(profile.types)}"
     if profile.size is not None and size > profile.size:
@@ -193,12 +193,12 @@ def _iter_image_problems(profile: ImageProfile, present_images: Sequence[ImageDa
         if longest > profile.crowd_edge:
             few = f"with more than {profile.crowd} pictures the model takes {profile.crowd_edge:,} pixels a side"
             yield f"{few}, and one is {longest:,} pixels long"
-    total = sum(map(_base64_size, all_of_them))
+    total = sum(map(_count_base64_bytes, all_of_them))
     if profile.payload is not None and total > profile.payload:
         yield f"all pictures have {total:,} bytes in base64 with it, and the model takes {profile.payload:,}"
 
 
-def _base64_size(image: ImageData) -> int:
+def _count_base64_bytes(image: ImageData) -> int:
     """Return the size of an image in base64."""
     return -(-len(image.data) // 3) * 4
 

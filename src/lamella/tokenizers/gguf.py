@@ -66,7 +66,7 @@ def read_vocabulary(path: Path) -> TokenizerVocabulary | None:
         merges=tuple(str(merge) for merge in _get_list(found, "ggml.merges")),
         adds_start_token=bool(found.get("ggml.add_bos_token", False)),
         chat_template=str(found.get("chat_template", "")),
-        template_tokens=_special_tokens(found),
+        template_tokens=_list_special_tokens(found),
     )
 
 
@@ -75,10 +75,10 @@ def read_special_tokens(path: Path) -> tuple[str, ...]:
 
     Empty if there is no such file.
     """
-    return _special_tokens(_read_header(path))
+    return _list_special_tokens(_read_header(path))
 
 
-def _special_tokens(found: dict[str, object]) -> tuple[str, ...]:
+def _list_special_tokens(found: dict[str, object]) -> tuple[str, ...]:
     """Return the special tokens that only the chat format may write.
 
     A user-defined token counts only if the template contains it. Otherwise it is an ordinary word.
@@ -190,11 +190,11 @@ def load_special_token_escaper(path: Path | None) -> Callable[[str], str]:
         found = None
     if path is None or found is None:
         return make_special_token_escaper(())
-    return _cached_escaper(path, found.st_size, found.st_mtime_ns)
+    return _load_escaper_of_version(path, found.st_size, found.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
-def _cached_escaper(path: Path, size: int, modified: int) -> Callable[[str], str]:
+def _load_escaper_of_version(path: Path, size: int, modified: int) -> Callable[[str], str]:
     del size, modified  # parts of the cache key: a replaced file is read again
     return make_special_token_escaper(read_special_tokens(path))
 

@@ -50,13 +50,13 @@ def split_at_token_boundaries(text: str, size: int) -> Iterator[str]:
     """
     start = 0
     while len(text) - start > size:
-        cut = _split_position(text, start + size)
+        cut = _find_split_position(text, start + size)
         yield text[start:cut]
         start = cut
     yield text[start:]
 
 
-def _split_position(text: str, at: int) -> int:
+def _find_split_position(text: str, at: int) -> int:
     end = min(len(text), at + _MAX_SEARCH_CHARS)
     for split in _SPLIT_POINT.finditer(text, at, end):
         if text[split.start()] == "\n" or text[split.start()].isalpha():

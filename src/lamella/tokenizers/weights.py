@@ -118,16 +118,16 @@ def _verify_packaged_weights(path: Path, weights_package: WeightsPackage, hash_r
         )
     # Hashing takes long, so a file with an unchanged size and modification time is not hashed again.
     stamp = [found.st_size, found.st_mtime_ns, weights_package.sha256]
-    if hash_record is not None and _read_record(hash_record).get(str(path)) == stamp:
+    if hash_record is not None and _read_verified_files(hash_record).get(str(path)) == stamp:
         return
-    digest = _hash(path)
+    digest = _hash_file(path)
     if digest != weights_package.sha256:
         raise ModelNotFoundError(
             f"The weights {path} are damaged: their sha256 is {digest[:12]}…, and {weights_package.sha256[:12]}… is right.",
             hint=again,
         )
     if hash_record is not None:
-        _write_record(hash_record, {**_read_record(hash_record), str(path): stamp})
+        _write_verified_files(hash_record, {**_read_verified_files(hash_record), str(path): stamp})
 
 
 def _check_format(path: Path, *, hint: str) -> None:
@@ -143,7 +143,7 @@ def _check_format(path: Path, *, hint: str) -> None:
         raise ModelNotFoundError(f"{path} is not a GGUF file: it begins with {start!r}.", hint=hint)
 
 
-def _hash(path: Path) -> str:
+def _hash_file(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return file_digest(file, "sha256").hexdigest()
@@ -158,7 +158,7 @@ def _disk_space_hint(path: Path, missing: int) -> str:
     return f"Its disk has {free / _MEGABYTE:,.0f} MB left and {missing / _MEGABYTE:,.0f} MB are missing: make room. "
 
 
-def _read_record(path: Path) -> dict[str, list[object]]:
+def _read_verified_files(path: Path) -> dict[str, list[object]]:
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError):
@@ -166,7 +166,7 @@ def _read_record(path: Path) -> dict[str, list[object]]:
     return found if isinstance(found, dict) else {}
 
 
-def _write_record(path: Path, verified: dict[str, list[object]]) -> None:
+def _write_verified_files(path: Path, verified: dict[str, list[object]]) -> None:
     """Save the record if possible. On a full or read-only disk the weights are hashed again next time."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     try:

@@ -6,7 +6,7 @@
   settings.
 - ``write_note`` and ``edit_note`` change notes, and ``remember`` saves a fact, after the user agreed.
 
-Results are cut to a limit and say how to get the rest (``slice_text``, ``slice_list``).
+Results are cut to a limit and say how to get the rest (``get_slice_of_text``, ``get_slice_of_list``).
 """
 
 import json
@@ -332,7 +332,7 @@ START_PARAMETER = ToolParameter(
 )
 
 
-def slice_text(text: str, start: int, *, title: str) -> str:
+def get_slice_of_text(text: str, start: int, *, title: str) -> str:
     """Return a slice of a text below a line that says which slice it is; the whole text if it fits.
 
     Raises ``ValueError`` if ``start`` is beyond the end.
@@ -346,7 +346,7 @@ def slice_text(text: str, start: int, *, title: str) -> str:
     return f"[{title}, characters {start} to {end} of {len(text)}{more}]\n{text[start:end]}"
 
 
-def slice_list(lines: Sequence[str], start: int, *, title: str, max_items: int) -> str:
+def get_slice_of_list(lines: Sequence[str], start: int, *, title: str, max_items: int) -> str:
     """Return at most ``max_items`` items of a list, from ``start``, below a line that says which they are.
 
     The items are also limited to as many characters as one call returns, but at least one item is included.
@@ -384,7 +384,7 @@ def make_list_tool(vault: Vault) -> Tool:
         found = [path for path in files if _is_in_folder(path, folder) and _matches_pattern(path, pattern)]
         if not found:
             return f"No file of the vault is there. The vault has {len(files):,} files in all."
-        return slice_list(found, start, title="files", max_items=_MAX_LISTED_FILES)
+        return get_slice_of_list(found, start, title="files", max_items=_MAX_LISTED_FILES)
 
     return make_tool(
         "list_files",
@@ -411,10 +411,10 @@ def make_read_tool(vault: Vault, *, on_read: Callable[[str], None] | None = None
         text = _read_text(vault, snapshot, path)
         if on_read is not None:
             on_read(path)
-        part, title = _select_part(text, path, given)
+        part, title = _select_requested_part(text, path, given)
         start = given.get("start", 0)
         assert isinstance(start, int)
-        return slice_text(part, start, title=title)
+        return get_slice_of_text(part, start, title=title)
 
     return make_tool(
         "read_note",
@@ -462,7 +462,7 @@ def _read_text(vault: Vault, snapshot: Vault, path: str) -> str:
     return vault.open_readers().read(artifact).text
 
 
-def _select_part(text: str, path: str, arguments: Arguments) -> tuple[str, str]:
+def _select_requested_part(text: str, path: str, arguments: Arguments) -> tuple[str, str]:
     """Return the requested part of a text (by heading, by lines, or all of it) and a title for it."""
     if heading := str(arguments.get("heading", "")).strip():
         found = find_section_range(parse_note(text), heading, length=len(text))
@@ -515,7 +515,7 @@ def make_fetch_tool(conversions: OpenConversions) -> Tool:
         if found.images:
             raise SourceUnreadableError(f"{url[:80]} is a picture.", hint="Ask the user to attach it.")
         named = url if found.title in ("", url) else f"{url}, {found.title}"
-        return slice_text(found.text, start, title=" ".join(named.split()))
+        return get_slice_of_text(found.text, start, title=" ".join(named.split()))
 
     return make_tool(
         "fetch_url",

@@ -193,21 +193,23 @@ def _render_blocks(content: Iterable[Any]) -> Iterator[str]:
                 yield block.text
             case "image" | "audio":
                 what = "a picture" if block.type == "image" else "a sound"
-                yield f"({what}, {_to_line(block.mime_type)}, {_format_base64_size(block.data)}: it cannot be shown here)"
+                yield f"({what}, {_to_single_line(block.mime_type)}, {_format_base64_size(block.data)}: it cannot be shown here)"
             case "resource":
                 yield _render_resource(block.resource)
             case "resource_link":
-                yield f"(see {_to_line(block.name)}: {_to_line(str(block.uri))})"
+                yield f"(see {_to_single_line(block.name)}: {_to_single_line(str(block.uri))})"
             case other:
-                yield f"({_to_line(str(other))}: it cannot be shown here)"
+                yield f"({_to_single_line(str(other))}: it cannot be shown here)"
 
 
 def _render_resource(resource: Any) -> str:  # noqa: ANN401 - one of two model classes of the SDK
     text = getattr(resource, "text", None)
     if isinstance(text, str):
         return text
-    kind = _to_line(resource.mime_type or "bytes")
-    return f"({_to_line(str(resource.uri))}, {kind}, {_format_base64_size(resource.blob)}: it cannot be shown here)"
+    kind = _to_single_line(resource.mime_type or "bytes")
+    return (
+        f"({_to_single_line(str(resource.uri))}, {kind}, {_format_base64_size(resource.blob)}: it cannot be shown here)"
+    )
 
 
 def _format_base64_size(data: str) -> str:
@@ -215,7 +217,7 @@ def _format_base64_size(data: str) -> str:
     return f"{len(data) * 3 // 4:,} bytes"
 
 
-def _to_line(text: str) -> str:
+def _to_single_line(text: str) -> str:
     return " ".join(clean_text(text, _MAX_LINE_CHARS).split())
 
 
@@ -602,7 +604,7 @@ class McpServers:
             if sessions and self._reports is not None:
                 seconds = max(2 * session.spec.seconds for session in sessions) + _EXTRA_SECONDS
                 self._reports = _keep_previous_reports(
-                    self._reports, self._wait_for_reports(_report_all(sessions), seconds)
+                    self._reports, self._wait_for_reports(_report_tools_of_sessions(sessions), seconds)
                 )
 
     def refresh(self) -> None:
@@ -629,7 +631,7 @@ class McpServers:
 
     async def _start_and_list(self, specs: Sequence[McpServerSpec]) -> Sequence[McpServerReport]:
         self._sessions = {spec.name: McpSession(spec) for spec in specs}
-        return await _report_all(list(self._sessions.values()))
+        return await _report_tools_of_sessions(list(self._sessions.values()))
 
     def _make_tool_runner(self, server: str, own_name: str) -> Callable[..., object]:
         """Return the function that calls a tool; it looks up the session by name, since a refresh replaces it."""
@@ -655,11 +657,11 @@ def _keep_previous_reports(
     return tuple(one._replace(tools=known.get(one.name, ())) if one.failure else one for one in now)
 
 
-async def _report_all(sessions: Sequence[McpSession]) -> Sequence[McpServerReport]:
-    return tuple(await asyncio.gather(*(_report(session) for session in sessions)))
+async def _report_tools_of_sessions(sessions: Sequence[McpSession]) -> Sequence[McpServerReport]:
+    return tuple(await asyncio.gather(*(_report_tools_of_session(session) for session in sessions)))
 
 
-async def _report(session: McpSession) -> McpServerReport:
+async def _report_tools_of_session(session: McpSession) -> McpServerReport:
     make = partial(McpServerReport, session.spec.name)
     try:
         tools, warnings = select_usable_tools(

@@ -51,16 +51,16 @@ class MessageSplitter:
         *ends, rest = part.split(b"\n")
         lines: list[bytes] = []
         for end in ends:
-            self._add(end)
+            self._add_to_unfinished_line(end)
             lines.append(bytes(self._pending))
             self._pending.clear()
-        self._add(rest)
+        self._add_to_unfinished_line(rest)
         self._bytes_since_request += len(part)
         if self._bytes_since_request > self._limits.max_stream_bytes:
             raise ValueError(f"it sent more than {self._limits.max_stream_bytes:,} bytes after one request")
         return lines
 
-    def _add(self, part: bytes) -> None:
+    def _add_to_unfinished_line(self, part: bytes) -> None:
         if len(self._pending) + len(part) > self._limits.max_event_bytes:
             raise ValueError(f"it sent a message of more than {self._limits.max_event_bytes:,} bytes")
         self._pending += part
@@ -121,7 +121,7 @@ async def open_stdio(
                         except ValueError as error:
                             message = error
                         await came.send(message)
-        await _discard(stdout)
+        await _discard_rest_of_output(stdout)
 
     async def write() -> None:
         with suppress(*closed_errors):
@@ -144,11 +144,11 @@ async def open_stdio(
             with anyio.CancelScope(shield=True):
                 incoming.close()
                 outgoing.close()
-                await _stop(process)
+                await _stop_server_process(process)
             tasks.cancel_scope.cancel()
 
 
-async def _discard(stream: "ByteReceiveStream") -> None:
+async def _discard_rest_of_output(stream: "ByteReceiveStream") -> None:
     """Read and discard the rest of the output, so that a server which still writes can end."""
     import anyio
 
@@ -160,7 +160,7 @@ async def _discard(stream: "ByteReceiveStream") -> None:
             await stream.receive(_READ_BYTES)
 
 
-async def _stop(process: "Process") -> None:
+async def _stop_server_process(process: "Process") -> None:
     """Close the input of a server, wait for it to exit, and otherwise end it with its descendants."""
     import anyio
 

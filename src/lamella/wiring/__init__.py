@@ -26,11 +26,11 @@ if TYPE_CHECKING:
         SETTINGS_FILE_NAME,
         ResolvedSettings,
         SettingOrigin,
+        find_misspelt_variables,
         find_project_settings_file,
+        get_user_file_path,
         is_same_file,
-        misspelt_variables,
         parse_setting_value,
-        user_file_path,
     )
     from lamella.settings.model import (
         SETTING_NAMES,
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         default_settings_for,
         find_model_problem,
         get_model_facts,
+        get_window_settings,
         list_key_variables,
         list_missing_keys,
         list_priced_models,
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
         open_provider,
         parse_response,
         resolve_conversation_settings,
-        window_settings,
     )
     from lamella.wiring.runner_context import open_note_writer, open_repository_editor, open_runner_context
     from lamella.wiring.server import (
@@ -126,10 +126,13 @@ __all__ = [
     "default_settings_for",
     "describe_accepted_values",
     "find_conversation_key",
+    "find_misspelt_variables",
     "find_model_problem",
     "find_project_settings_file",
     "get_model_facts",
     "get_trust_key",
+    "get_user_file_path",
+    "get_window_settings",
     "get_workflow",
     "is_loopback",
     "is_same_file",
@@ -151,7 +154,6 @@ __all__ = [
     "make_source_opener",
     "mask_keys",
     "mask_url_secrets",
-    "misspelt_variables",
     "needs_token",
     "open_adapters",
     "open_archive",
@@ -196,8 +198,6 @@ __all__ = [
     "set_in_file",
     "solve_request",
     "unset_in_file",
-    "user_file_path",
-    "window_settings",
     "with_configured_model",
 ]
 
@@ -223,9 +223,9 @@ if not TYPE_CHECKING:
             "is_same_file",
             "ResolvedSettings",
             "SettingOrigin",
-            "misspelt_variables",
+            "find_misspelt_variables",
             "parse_setting_value",
-            "user_file_path",
+            "get_user_file_path",
         ),
         "lamella.settings.model": (
             "check_name",
@@ -256,7 +256,7 @@ if not TYPE_CHECKING:
             "get_model_facts",
             "list_missing_keys",
             "list_priced_models",
-            "window_settings",
+            "get_window_settings",
             "list_key_variables",
             "mask_keys",
             "open_pool",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from lamella.attach import DEFAULT_CODE_BUDGET
 from lamella.errors import InvalidOperationError
 from lamella.wiring.services import ServiceContainer, read_services
-from lamella.wiring.sources import index_folder
+from lamella.wiring.sources import get_index_folder
 
 if TYPE_CHECKING:
     from lamella.conversation.engine import Engine
@@ -109,7 +109,7 @@ class CodeSelector:
         return select_from_folder(
             folder,
             check_text(question, "question", may_be_empty=False),
-            index=get_index_path(folder, index_folder(services), file_suffix="code"),
+            index=get_index_path(folder, get_index_folder(services), file_suffix="code"),
             secrets=services.secret_scanner,
             is_hidden=is_hidden,
             root=root,

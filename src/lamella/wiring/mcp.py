@@ -148,7 +148,7 @@ def _format_variables(names: Sequence[str]) -> str:
 
 
 def _check_server(server: McpServerEntry) -> McpServerEntry:
-    wrong = _server_problem(server)
+    wrong = _find_server_problem(server)
     if wrong is not None:
         raise SettingError(
             f"The MCP server {server.name!r} {wrong}.",
@@ -157,7 +157,7 @@ def _check_server(server: McpServerEntry) -> McpServerEntry:
     return server
 
 
-def _server_problem(server: McpServerEntry) -> str | None:
+def _find_server_problem(server: McpServerEntry) -> str | None:
     own = server.settings
     if not _SERVER_NAME.fullmatch(server.name) or len(server.name) > _MAX_SERVER_NAME_CHARS:
         return f"has a name that is no word of at most {_MAX_SERVER_NAME_CHARS} plain letters, digits and single marks"
@@ -165,7 +165,7 @@ def _server_problem(server: McpServerEntry) -> str | None:
         return "has neither a command nor a url" if own.url is None else "has a command and a url"
     if own.command is not None and (not own.command.strip() or own.token is not None):
         return "has an empty command" if not own.command.strip() else "has a token, which is for a url"
-    if own.command is not None and not server.is_from_project and _depends_on_folder(own.command):
+    if own.command is not None and not server.is_from_project and _depends_on_working_folder(own.command):
         return f"has the command {own.command}, which is another one in every folder: write its whole path"
     for name in (*own.env, *([] if own.token is None else [own.token])):
         if not _VARIABLE_NAME.fullmatch(name):
@@ -173,10 +173,10 @@ def _server_problem(server: McpServerEntry) -> str | None:
             return f"is to get {variable!r} with more than the name of a variable; the value stays in the environment"
     if not 0 < own.seconds <= _MAX_TIMEOUT_SECONDS:
         return f"waits {own.seconds:g} seconds, and from 0 to {_MAX_TIMEOUT_SECONDS} may be waited"
-    return None if own.url is None else _address_problem(own.url)
+    return None if own.url is None else _find_address_problem(own.url)
 
 
-def _depends_on_folder(command: str) -> bool:
+def _depends_on_working_folder(command: str) -> bool:
     """Return whether a command means another program in another working folder.
 
     A project's own servers always run in the project folder, so they may have such a command.
@@ -184,7 +184,7 @@ def _depends_on_folder(command: str) -> bool:
     return "/" in command and not command.startswith(("/", "~"))
 
 
-def _address_problem(url: str) -> str | None:
+def _find_address_problem(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

@@ -39,7 +39,7 @@ def choose_memory_renderer(
     """
     from lamella.conversation.memory import make_memory_renderer, no_memory_text
 
-    use = _memory_scope(services) if enabled is None else MemoryScope.ON if enabled else MemoryScope.CHAT
+    use = _get_memory_scope(services) if enabled is None else MemoryScope.ON if enabled else MemoryScope.CHAT
     match use:
         case MemoryScope.OFF:
             return no_memory_text
@@ -57,7 +57,7 @@ def make_memory_opener(
     return None if render_memory is None or render_memory is no_memory_text else lambda: open_memory(services=services)
 
 
-def _memory_scope(services: ServiceContainer) -> MemoryScope:
+def _get_memory_scope(services: ServiceContainer) -> MemoryScope:
     for error in services.resolved.errors_for_project_settings(("memory",)):
         raise error
     try:

@@ -1,7 +1,7 @@
 """Providers and summarizers: opening those that settings name, and the window settings of a model.
 
 ``open_pool`` returns the pool that turns are sent from, and ``open_provider`` a single provider.
-``model_not_ready_error`` says why a model cannot be used. ``default_settings_for`` and ``window_settings`` fit a
+``model_not_ready_error`` says why a model cannot be used. ``default_settings_for`` and ``get_window_settings`` fit a
 conversation to its model. ``make_summary_fetcher_factory`` creates the summary fetcher that the setting ``summarizer``
 names.
 """
@@ -136,14 +136,14 @@ def open_provider(
         timeout=DEFAULT_IDLE_TIMEOUT if idle_timeout is None else idle_timeout,
         on_progress=progress,
         hash_record=_WEIGHTS_RECORD_PATH.expanduser(),
-        cache_storage=_cache_storage_request(model, services, open_shared_table=open_shared_table)
+        cache_storage=_make_cache_storage_request(model, services, open_shared_table=open_shared_table)
         if is_stored and services.settings.cache_storage
         else None,
     )
     return open_provider_of_model(model, keys=os.environ, models=services.models, options=options)
 
 
-def _cache_storage_request(
+def _make_cache_storage_request(
     model: str, services: ServiceContainer, *, open_shared_table: "Callable[[], SharedTable] | None" = None
 ) -> "CacheStorageRequest | None":
     """Return the values that decide whether storing a cache pays; None if the model's input price is unknown."""
@@ -178,18 +178,18 @@ def default_settings_for(model: str, *, services: ServiceContainer | None = None
     Settings that any source sets are left out.
     """
     services = services or read_services()
-    window = window_settings(model, services=services)
+    window = get_window_settings(model, services=services)
     own = services.budget_settings_for(services.resolved, model)
-    smaller = _window_and_reserve(model, services.resolved, services)["window"] < services.settings.window
+    smaller = _choose_window_and_reserve(model, services.resolved, services)["window"] < services.settings.window
     fitting = {"system": DEFAULT_SYSTEM, **{name: value for name, value in window.items() if smaller or name in own}}
     return {name: value for name, value in fitting.items() if not services.resolved.is_set(name)}
 
 
-def window_settings(model: str, *, services: ServiceContainer | None = None) -> dict[str, object]:
+def get_window_settings(model: str, *, services: ServiceContainer | None = None) -> dict[str, object]:
     """Return the ``window`` and ``reserve`` for a model, without those that any source sets."""
     services = services or read_services()
     window, own = (
-        _window_and_reserve(model, services.resolved, services),
+        _choose_window_and_reserve(model, services.resolved, services),
         services.budget_settings_for(services.resolved, model),
     )
     # The thresholds are not included: they are looked up when the conversation is opened, and depend on its model then.
@@ -216,12 +216,12 @@ def default_window_settings(resolved: ResolvedSettings, services: ServiceContain
     own = services.budget_settings_for(resolved, model)
     if model is None or resolved.is_set("window") or "window" in own:
         return own
-    window = _window_and_reserve(model, resolved, services)
+    window = _choose_window_and_reserve(model, resolved, services)
     fitting = window if window["window"] != resolved.settings.window else {}
     return {**{name: value for name, value in fitting.items() if not resolved.is_set(name)}, **own}
 
 
-def _window_and_reserve(model: str, resolved: ResolvedSettings, services: ServiceContainer) -> dict[str, int]:
+def _choose_window_and_reserve(model: str, resolved: ResolvedSettings, services: ServiceContainer) -> dict[str, int]:
     """Return the configured window and reserve, reduced to what the model has."""
     from lamella.providers.open_provider import get_context_window
     from lamella.providers.user_models import choose_reserve

@@ -20,7 +20,7 @@ from lamella.errors import NotAvailableError, SettingError
 from lamella.ports import AllowWrite, ConversationListItem, ModelProvider, Store
 from lamella.providers.open_provider import DEMO_MODEL
 from lamella.runners.registry import RUNNERS
-from lamella.settings.loading import user_folder_path
+from lamella.settings.loading import get_user_folder_path
 from lamella.settings.model import HttpServerSettings
 from lamella.settings.tokens import TOKENS_FILE_NAME, AccessTokenFile
 from lamella.stores.open_store import open_store
@@ -266,4 +266,4 @@ def open_token_file(services: ServiceContainer | None = None) -> AccessTokenFile
     for overreach in services.resolved.errors_for_project_settings(USER_ONLY_SETTINGS):
         raise overreach
     named = services.settings.serve.tokens
-    return AccessTokenFile(Path(named).expanduser() if named else user_folder_path() / TOKENS_FILE_NAME)
+    return AccessTokenFile(Path(named).expanduser() if named else get_user_folder_path() / TOKENS_FILE_NAME)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Settings that a project file may not set, because it may come from another author: which private
 # networks can be reached, and where converted documents and the words of notes are written.
-USER_ONLY_SETTINGS = ("private_addresses", "conversions", "index_folder")
+USER_ONLY_SETTINGS = ("private_addresses", "conversions", "get_index_folder")
 _POSITIVE_SETTINGS = ("page_bytes", "page_seconds", "document_seconds", "document_memory")
 _CACHE_FOLDER_NAME = "conversions"
 # A bare Python and a converter need this much to start.
@@ -128,7 +128,9 @@ def open_note_index_lazily(vault: Path, *, services: ServiceContainer) -> "NoteI
     from lamella.retrieval.index import DeferredIndex
 
     retriever = DeferredIndex(lambda: _open_retriever(vault, services))
-    return NoteIndex(retriever, find_file=lambda: get_index_path(vault, index_folder(services)), clock=SystemClock())
+    return NoteIndex(
+        retriever, find_file=lambda: get_index_path(vault, get_index_folder(services)), clock=SystemClock()
+    )
 
 
 def _open_retriever(vault: Path, services: ServiceContainer) -> "VaultIndex":
@@ -137,7 +139,7 @@ def _open_retriever(vault: Path, services: ServiceContainer) -> "VaultIndex":
     from lamella.sources.open_sources import make_source_opener
 
     sources = make_source_opener(vault, lambda: services.document_converter)
-    return VaultIndex(get_index_path(vault, index_folder(services)), vault=vault, open_readers=sources)
+    return VaultIndex(get_index_path(vault, get_index_folder(services)), vault=vault, open_readers=sources)
 
 
 def open_index(vault: str | PathLike[str]) -> "NoteIndex":
@@ -159,7 +161,7 @@ def resolve_vault_path(vault: Path | None) -> Path:
         return vault
     try:
         here = Path.cwd()
-        found = next((folder for folder in _folder_and_parents(here) if (folder / _VAULT_MARKER).is_dir()), None)
+        found = next((folder for folder in _list_folder_and_parents(here) if (folder / _VAULT_MARKER).is_dir()), None)
     except OSError:
         found = None
     if found is None:
@@ -171,16 +173,16 @@ def resolve_vault_path(vault: Path | None) -> Path:
     return found
 
 
-def _folder_and_parents(folder: Path) -> Sequence[Path]:
+def _list_folder_and_parents(folder: Path) -> Sequence[Path]:
     return (folder, *folder.parents)
 
 
-def index_folder(services: ServiceContainer) -> str | None:
+def get_index_folder(services: ServiceContainer) -> str | None:
     """Return the configured folder for indexes, or None; raises if only the project file sets it.
 
     An index contains the words of notes. The project file may come from another author, so it may not decide where
     they are written.
     """
-    for error in services.resolved.errors_for_project_settings(("index_folder",)):
+    for error in services.resolved.errors_for_project_settings(("get_index_folder",)):
         raise error
     return services.settings.index_folder

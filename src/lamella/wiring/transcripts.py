@@ -111,11 +111,11 @@ def replay_stored_conversation(
             return script.conversation, SentTurns(len(script.turns), _with_turn_numbers_in_errors(turns))
         sent = load_sent_turns(backend, found.conversation)
         return found.conversation, SentTurns(
-            sent.turn_count, _close_after(_with_turn_numbers_in_errors(sent.turns), stack.pop_all())
+            sent.turn_count, _close_stack_after_turns(_with_turn_numbers_in_errors(sent.turns), stack.pop_all())
         )
 
 
-def _close_after(turns: Iterator[BuiltTurn], stack: ExitStack) -> Iterator[BuiltTurn]:
+def _close_stack_after_turns(turns: Iterator[BuiltTurn], stack: ExitStack) -> Iterator[BuiltTurn]:
     with stack:
         yield from turns
 
@@ -131,7 +131,7 @@ def save_transcript(script: ConversationScript, folder: Path, *, file: str | Non
     written = parse_transcript(data, name=script.name)
     names = (archive_file_name(script.name, number).removesuffix(".md") + ".json" for number in count(1))
     paths = (folder / name for name in (names if file is None else (file,)))
-    path = next((one for one in paths if _can_write(one, written)), None)
+    path = next((one for one in paths if _can_write_transcript(one, written)), None)
     if path is None:
         raise file_conflict_error(folder / (file or ""))
     try:
@@ -142,7 +142,7 @@ def save_transcript(script: ConversationScript, folder: Path, *, file: str | Non
     return path
 
 
-def _can_write(path: Path, transcript: Transcript) -> bool:
+def _can_write_transcript(path: Path, transcript: Transcript) -> bool:
     """Return whether a path is free, or its transcript is a part of the new one.
 
     The last turn of the old transcript may have been answered since.

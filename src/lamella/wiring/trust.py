@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from lamella.errors import LamellaError, SettingError, UntrustedError
-from lamella.settings.loading import SettingOrigin, user_folder_path
+from lamella.settings.loading import SettingOrigin, get_user_folder_path
 from lamella.settings.trust import TRUST_FILE_NAME, TrustFile
 from lamella.wiring.services import ServiceContainer, read_services
 
@@ -22,7 +22,7 @@ _PASSWORD_VARIABLE = "PGPASSWORD"
 
 def open_trust_file() -> TrustFile:
     """Return the locations that this user has allowed."""
-    return TrustFile(user_folder_path() / TRUST_FILE_NAME)
+    return TrustFile(get_user_folder_path() / TRUST_FILE_NAME)
 
 
 def add_trust(field: str, location: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamella.errors import IndexUnavailableError
-from lamella.retrieval.database import IndexFile, is_intact
+from lamella.retrieval.database import IndexFile, passes_integrity_check
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_invalid_file_is_replaced(path: Path, content: bytes) -> None:
     with closing(IndexFile(path)) as file:
         assert bool(file.rebuild_reason) == bool(content)
         assert file.execute("SELECT count(*) FROM notes") == [(0,)]
-    assert is_intact(path)
+    assert passes_integrity_check(path)
 
 
 def test_other_version_is_rebuilt_and_same_version_kept(path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from lamella.errors import SettingError
-from lamella.settings.loading import misspelt_variables, read_environment
+from lamella.settings.loading import find_misspelt_variables, read_environment
 
 READ = {
     "a number": ("LAMELLA_WINDOW", " 128_000 ", {"window": 128_000}),
@@ -53,4 +53,4 @@ def test_invalid_variable_is_refused_by_name(
 def test_only_names_that_are_near_to_a_setting_are_misspelt(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LAMELLA_LAYUOT", "LAMELLA_LAYOUT", "LAMELLA_SERVICE_PORT", "LAMELLA_API_KEY"):
         monkeypatch.setenv(name, "x")
-    assert misspelt_variables() == {"LAMELLA_LAYUOT": "LAMELLA_LAYOUT"}
+    assert find_misspelt_variables() == {"LAMELLA_LAYUOT": "LAMELLA_LAYOUT"}

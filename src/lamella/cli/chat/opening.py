@@ -44,6 +44,7 @@ from lamella.wiring import (
     ServiceContainer,
     choose_memory_renderer,
     default_settings_for,
+    get_window_settings,
     make_memory_opener,
     mask_url_secrets,
     open_backend,
@@ -52,7 +53,6 @@ from lamella.wiring import (
     read_services,
     requires_named_model,
     resolve_conversation_settings,
-    window_settings,
 )
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class OpenedConversation:
         """
         self.pool.trust_model(model)
         self.get_send_context(model)
-        suit = window_settings if self.conversation.version else default_settings_for
+        suit = get_window_settings if self.conversation.version else default_settings_for
         fitting = suit(model, services=self.opener.services)
         self.conversation.set(model=model, **fitting)
         return replace(self, model=model)
@@ -444,7 +444,7 @@ def _open_with_model(
     if conversation_log.version and model == known:
         return conversation_log, model
     fitting = (
-        window_settings(model, services=services)
+        get_window_settings(model, services=services)
         if conversation_log.version
         else default_settings_for(model, services=services)
     )

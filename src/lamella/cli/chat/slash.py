@@ -20,7 +20,7 @@ from lamella.conversation.recall import describe_passage
 from lamella.errors import InvalidOperationError, LamellaError, UsageError
 from lamella.schemas.ledger import build_ledger_rows
 from lamella.schemas.messages import branch_to_json
-from lamella.settings.model import closest_match
+from lamella.settings.model import find_closest_match
 
 # The column where /help prints the descriptions.
 _DESCRIPTION_COLUMN = 22
@@ -65,7 +65,7 @@ def run_slash_command(session: ChatSession, line: str) -> bool:
 
 
 def _unknown_command_error(word: str) -> UsageError:
-    similar_command = closest_match(word, SLASH_COMMANDS)
+    similar_command = find_closest_match(word, SLASH_COMMANDS)
     meant = f"Did you mean {similar_command}? " if similar_command else ""
     return UsageError(
         f"Unknown command: {word}", hint=f"{meant}See /help. To send a message that starts with /, type // instead."

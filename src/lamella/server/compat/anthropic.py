@@ -65,7 +65,7 @@ _DOCUMENT_SOURCES: Mapping[str, tuple[str, ...]] = {
 _JSON_BLOCKS = ("tool_reference", "browser_state")
 
 
-def parse(body: Mapping[str, Any]) -> NeutralRequest:
+def parse_messages_request(body: Mapping[str, Any]) -> NeutralRequest:
     """Return a request of this API in neutral form."""
     request = NeutralRequest(
         wire=ApiFormat.MESSAGES,
@@ -336,7 +336,7 @@ def _record_harmless_fields(request: NeutralRequest, body: Mapping[str, Any]) ->
 # Building requests.
 
 
-def build(request: NeutralRequest, model: str, *, max_tokens: int) -> Json:
+def build_messages_body(request: NeutralRequest, model: str, *, max_tokens: int) -> Json:
     """Return the body of a streamed request; ``max_tokens`` is the model's own maximum, if the client sets none."""
     leading = 0
     while leading < len(request.messages) and request.messages[leading].role == "system":
@@ -462,7 +462,7 @@ _STOPS = {
 }
 
 
-class Reader:
+class MessagesEventReader:
     """Reads the events of a streamed answer."""
 
     def __init__(self) -> None:
@@ -543,7 +543,7 @@ _STOP_REASONS = {
 }
 
 
-class Writer:
+class MessagesEventWriter:
     """Writes an answer as events, and keeps it for a body without streaming."""
 
     def __init__(self, request: NeutralRequest, *, model: str, answer_id: str, created: int) -> None:

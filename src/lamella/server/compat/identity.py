@@ -25,7 +25,7 @@ _SESSION_HEADERS = ("x-claude-code-session-id", "thread-id", "session-id", "x-se
 _AGENT_HEADER = "x-claude-code-agent-id"
 
 
-def chain_hashes(owner: str, wire: str, head: object, messages: Sequence[object]) -> list[str]:
+def hash_each_prefix(owner: str, wire: str, head: object, messages: Sequence[object]) -> list[str]:
     """Return the hash after the head (system prompt and tools), and the hash after each message."""
     last = _hash([owner.encode(), wire.encode(), _to_canonical_json(head)])
     hashes = [last.hex()]

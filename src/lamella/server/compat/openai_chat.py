@@ -81,7 +81,7 @@ _UNUSED_IN_MESSAGES = ("name", "annotations", "cache_control", "reasoning_conten
 _UNUSED_IN_PARTS = ("cache_control", "prompt_cache_breakpoint")
 
 
-def parse(body: Mapping[str, Any]) -> NeutralRequest:
+def parse_chat_request(body: Mapping[str, Any]) -> NeutralRequest:
     """Return a request of this API in neutral form."""
     stop = read_optional(body, "stop", (str, list))
     options = read_optional(body, "stream_options", dict) or {}
@@ -336,7 +336,7 @@ def parse_schema_format(request: NeutralRequest, form: Json, param: str) -> Json
 # Building requests.
 
 
-def build(request: NeutralRequest, model: str, *, is_openai: bool) -> Json:
+def build_chat_body(request: NeutralRequest, model: str, *, is_openai: bool) -> Json:
     """Return the body of a streamed request, for OpenAI or for another server with its API."""
     body: Json = {"model": model, "messages": [], "stream": True, "stream_options": {"include_usage": True}}
     for message in request.messages:
@@ -454,7 +454,7 @@ _STOPS = {
 }
 
 
-class Reader:
+class ChatChunkReader:
     """Reads the chunks of a streamed answer."""
 
     def __init__(self) -> None:
@@ -528,7 +528,7 @@ _FINISH_REASONS = {
 }
 
 
-class Writer:
+class ChatChunkWriter:
     """Writes an answer as chunks, and keeps it for a body without streaming."""
 
     def __init__(self, request: NeutralRequest, *, model: str, answer_id: str, created: int) -> None:

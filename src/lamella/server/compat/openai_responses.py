@@ -85,7 +85,7 @@ def list_input_items(body: Mapping[str, Any]) -> list[Json]:
     return list(given or [])
 
 
-def parse(body: Mapping[str, Any]) -> NeutralRequest:
+def parse_responses_request(body: Mapping[str, Any]) -> NeutralRequest:
     """Return a request of this API in neutral form; earlier responses are already part of its input."""
     reasoning = read_optional(body, "reasoning", dict) or {}
     request = NeutralRequest(
@@ -322,7 +322,7 @@ def _make_name_for_model(namespace: object, name: str) -> str:
 # Building requests.
 
 
-def build(request: NeutralRequest, model: str) -> Json:
+def build_responses_body(request: NeutralRequest, model: str) -> Json:
     """Return the body of a streamed request."""
     if request.stop:
         raise request.unsupported_field_error("stop", "the Responses API")
@@ -420,7 +420,7 @@ def _build_part(part: TextPart | ImagePart | FilePart, text_type: str) -> Json:
 # Reading answers.
 
 
-class Reader:
+class ResponsesEventReader:
     """Reads the events of a streamed answer."""
 
     def __init__(self) -> None:
@@ -480,7 +480,7 @@ class Reader:
 # Writing answers.
 
 
-class Writer:
+class ResponsesEventWriter:
     """Writes an answer as events, and keeps it for a body without streaming."""
 
     def __init__(self, request: NeutralRequest, *, model: str, answer_id: str, created: int) -> None:

@@ -21,15 +21,18 @@ from lamella.errors import InvalidReplyError, LamellaError, NotFoundError
 from lamella.ports import HttpEndpoint, HttpModelProvider, ModelProvider
 from lamella.providers.registry import find_provider_entry, is_local_model, strip_provider
 from lamella.server.compat.accounting import AnswerRecord, record_answer
-from lamella.server.compat.anthropic import build as build_messages
-from lamella.server.compat.identity import chain_hashes, find_conversation_label, find_signatures
+from lamella.server.compat.anthropic import build_messages_body
+from lamella.server.compat.identity import find_conversation_label, find_signatures, hash_each_prefix
 from lamella.server.compat.json_spans import decode_json, encode_json
 from lamella.server.compat.model_calls import ModelAbilities, build_model_request, read_deltas
 from lamella.server.compat.neutral import AnswerEnd, AnswerEvent, AnswerStart, Json, NeutralRequest
-from lamella.server.compat.openai_chat import build as build_chat
-from lamella.server.compat.openai_responses import Writer as ResponsesWriter
-from lamella.server.compat.openai_responses import build as build_responses
-from lamella.server.compat.openai_responses import list_input_items, unknown_response_error
+from lamella.server.compat.openai_chat import build_chat_body
+from lamella.server.compat.openai_responses import (
+    ResponsesEventWriter,
+    build_responses_body,
+    list_input_items,
+    unknown_response_error,
+)
 from lamella.server.compat.recall import (
     RECALL_SPEC,
     RecallableMessages,
@@ -252,7 +255,7 @@ class CompatService:
         client = parse_request(wire, await request.body())
         notes: list[str] = []
         upstream = await self.find_upstream_or_default(caller, client.model, notes)
-        hashes = chain_hashes(caller.owner, wire, client.system_and_tools, client.messages)
+        hashes = hash_each_prefix(caller.owner, wire, client.system_and_tools, client.messages)
         label = (
             find_conversation_label(request.headers, client.body)
             or self._find_own_label(client)
@@ -509,7 +512,7 @@ class CompatService:
             answer_id=prefix + token_hex(10),
             created=exchange.created,
         )
-        if isinstance(writer, ResponsesWriter):
+        if isinstance(writer, ResponsesEventWriter):
             repeated = ("instructions", "metadata", "previous_response_id", "store", "tools", "tool_choice")
             writer.repeated = {name: client.body[name] for name in repeated if client.body.get(name) is not None}
             writer.repeated["store"] = client.body.get("store") is not False
@@ -582,11 +585,11 @@ class CompatService:
         if wire is ApiFormat.MESSAGES:
             from lamella.providers.facts.claude import max_answer_tokens
 
-            body = build_messages(neutral, model, max_tokens=max_answer_tokens(model))
+            body = build_messages_body(neutral, model, max_tokens=max_answer_tokens(model))
             return {"cache_control": {"type": "ephemeral"}, **body}
         if wire is ApiFormat.CHAT:
-            return build_chat(neutral, model, is_openai=len(exchange.upstream.endpoint.api_formats) > 1)  # type: ignore[union-attr]
-        return build_responses(neutral, model)
+            return build_chat_body(neutral, model, is_openai=len(exchange.upstream.endpoint.api_formats) > 1)  # type: ignore[union-attr]
+        return build_responses_body(neutral, model)
 
     def _get_model_abilities(self, upstream: Upstream) -> ModelAbilities:
         from lamella.providers.open_provider import get_context_window, supports_images, supports_tools

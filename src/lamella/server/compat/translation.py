@@ -52,10 +52,23 @@ class ApiCodec(NamedTuple):
 
 
 FORMATS: Mapping[ApiFormat, ApiCodec] = {
-    ApiFormat.MESSAGES: ApiCodec(anthropic.parse, anthropic.Reader, anthropic.Writer, anthropic.collect_texts),
-    ApiFormat.CHAT: ApiCodec(openai_chat.parse, openai_chat.Reader, openai_chat.Writer, openai_chat.collect_texts),
+    ApiFormat.MESSAGES: ApiCodec(
+        anthropic.parse_messages_request,
+        anthropic.MessagesEventReader,
+        anthropic.MessagesEventWriter,
+        anthropic.collect_texts,
+    ),
+    ApiFormat.CHAT: ApiCodec(
+        openai_chat.parse_chat_request,
+        openai_chat.ChatChunkReader,
+        openai_chat.ChatChunkWriter,
+        openai_chat.collect_texts,
+    ),
     ApiFormat.RESPONSES: ApiCodec(
-        openai_responses.parse, openai_responses.Reader, openai_responses.Writer, openai_responses.collect_texts
+        openai_responses.parse_responses_request,
+        openai_responses.ResponsesEventReader,
+        openai_responses.ResponsesEventWriter,
+        openai_responses.collect_texts,
     ),
 }
 

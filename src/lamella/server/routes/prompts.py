@@ -110,7 +110,7 @@ async def preview(*, conversation: str, body: PreviewBody, state: StateDep, call
         chat = state.open_conversation(caller, conversation)
         turn = chat.preview(
             body.text,
-            attach=[*parse_attachments(body.attach, state), *_read_again(body.refresh, state)],
+            attach=[*parse_attachments(body.attach, state), *_read_attachments_again(body.refresh, state)],
             detach=body.detach,
             drop=body.drop,
             pin=body.pin,
@@ -203,7 +203,10 @@ def read_strata(
         compactions = _list_compactions(chat)
         misses = dict(enumerate(chat.cache_misses(), start=1))
     else:
-        turns, calls = islice(_replay(chat, state, layout, model), begin - 1, max(begin - 1, end)), {}
+        turns, calls = (
+            islice(_replay_with_layout_or_model(chat, state, layout, model), begin - 1, max(begin - 1, end)),
+            {},
+        )
     strata = iter_turn_strata(
         turns,
         calls,
@@ -218,13 +221,15 @@ def read_strata(
     return response
 
 
-def _read_again(names: Sequence[str], state: ServerState) -> Iterator[Attachment]:
+def _read_attachments_again(names: Sequence[str], state: ServerState) -> Iterator[Attachment]:
     for name in names:
         with suppress(LamellaError):
             yield from parse_attachments([name], state)
 
 
-def _replay(chat: Conversation, state: ServerState, layout: str | None, model: str | None) -> Iterator[Turn]:
+def _replay_with_layout_or_model(
+    chat: Conversation, state: ServerState, layout: str | None, model: str | None
+) -> Iterator[Turn]:
     """Yield the turns as they would have been; a model must be one whose price is known, since others may be files."""
     if model is not None and model not in (*state.engine_pool.list_allowed_models(), *list_known_prices(state)):
         raise NotFoundError(f"No price is known for {model[:100]!r}.", hint="GET /v1/prices lists the models with one.")

@@ -28,7 +28,7 @@ class LoginBody(BaseModel):
 async def read_session(*, request: Request, state: StateDep) -> SessionJson:
     """Return whether a login is needed, and who is logged in; this needs no token."""
     caller: Caller | None = request.scope["lamella.caller"]
-    return _session_to_json(state, caller, state.sessions.find(request.headers, state.tokens))
+    return _session_to_json(state, caller, state.sessions.find_session(request.headers, state.tokens))
 
 
 @router.post("", summary="Log in", response_class=Response, responses=describe_response(SessionJson))
@@ -41,22 +41,22 @@ def log_in(*, request: Request, body: LoginBody, state: StateDep) -> Response:
         raise NotAuthenticatedError(
             "Invalid access token.", hint="Whoever runs the server creates tokens with `lamella tokens add`."
         )
-    session, cookie = state.sessions.create(token)
+    session, cookie = state.sessions.create_session(token)
     caller = Caller(name=token.name, owner=token.owner, scope=token.scope)
-    return _with_cookie(request, json_response(_session_to_json(state, caller, session)), cookie)
+    return _set_session_cookie(request, json_response(_session_to_json(state, caller, session)), cookie)
 
 
 @router.delete("", summary="Log out", response_class=Response, responses=describe_response(SessionJson))
 def log_out(*, request: Request, state: StateDep) -> Response:
     """End the session of this browser, and remove its cookie."""
-    session = state.sessions.find(request.headers, state.tokens)
+    session = state.sessions.find_session(request.headers, state.tokens)
     if session is not None:
-        state.sessions.end(session)
+        state.sessions.end_session(session)
     caller: Caller | None = None if state.needs_token else request.scope["lamella.caller"]
-    return _with_cookie(request, json_response(_session_to_json(state, caller, None)), "")
+    return _set_session_cookie(request, json_response(_session_to_json(state, caller, None)), "")
 
 
-def _with_cookie(request: Request, response: Response, value: str) -> Response:
+def _set_session_cookie(request: Request, response: Response, value: str) -> Response:
     for header in session_cookie_headers(request.headers, value):
         response.headers.append("Set-Cookie", header)
     return response

@@ -93,7 +93,7 @@ def check_setting_names(settings: Mapping[str, JsonValue]) -> dict[str, object]:
 @router.get("/conversations/{conversation}/settings", summary="Settings of a conversation")
 def read_chat_settings(*, conversation: str, state: StateDep, caller: ReadCaller) -> ConversationSettingsJson:
     """Return a conversation's own settings and the effective ones, each with its origin."""
-    return _settings_body(state, state.open_conversation(caller, conversation))
+    return _chat_settings_to_json(state, state.open_conversation(caller, conversation))
 
 
 @router.patch("/conversations/{conversation}/settings", summary="Set settings of a conversation")
@@ -109,12 +109,12 @@ async def set_chat_settings(
     def set_them(chat: Conversation) -> ConversationSettingsJson:
         chat.set(**given)
         chat.save_settings()
-        return _settings_body(state, chat)
+        return _chat_settings_to_json(state, chat)
 
     return await state.change_conversation(caller, conversation, set_them)
 
 
-def _settings_body(state: ServerState, chat: Conversation) -> ConversationSettingsJson:
+def _chat_settings_to_json(state: ServerState, chat: Conversation) -> ConversationSettingsJson:
     own = {name: chat.settings[name] for name in CONVERSATION_SETTINGS if name in chat.settings}
     found = resolve_conversation_settings(chat.settings, state.engine_pool.services)
     return chat_settings_to_json(

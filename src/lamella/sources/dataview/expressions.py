@@ -23,12 +23,12 @@ from lamella.sources.dataview.values import (
     get_field,
     get_type_name,
     is_truthy,
+    make_order_key,
+    make_truncated_order_key,
     normalize_field_name,
-    order_key,
     parse_day_in_name,
     parse_span,
     parse_time,
-    truncated_order_key,
 )
 
 # Larger whole numbers become floats. Most programs do not represent them exactly, and here they could grow forever.
@@ -55,7 +55,7 @@ def apply_operator(operator: str, left: Value, right: Value, *, budget: QueryBud
 
 def compare_values(left: Value, right: Value) -> int:
     """Return a number below, equal to or above zero for the order of two values."""
-    one, other = order_key(left), order_key(right)
+    one, other = make_order_key(left), make_order_key(right)
     return (one > other) - (one < other)
 
 
@@ -76,7 +76,7 @@ def _apply_arithmetic(operator: str, left: Value, right: Value) -> Value:
     if operator == "*" and isinstance(right, TimeSpan):
         return _calculate_span(operator, right, left)
     if operator == "+":
-        return _concatenate(left, right)
+        return _concatenate_values(left, right)
     return None
 
 
@@ -118,7 +118,7 @@ def _calculate_time(operator: str, left: datetime, right: Value) -> Value:
         return add_span(left, right if operator == "+" else right.scaled(-1))
     if isinstance(right, datetime) and operator == "-":
         return TimeSpan(seconds=(left - right).total_seconds())
-    return _concatenate(left, right) if operator == "+" else None
+    return _concatenate_values(left, right) if operator == "+" else None
 
 
 def _calculate_span(operator: str, left: TimeSpan, right: Value) -> Value:
@@ -129,7 +129,7 @@ def _calculate_span(operator: str, left: TimeSpan, right: Value) -> Value:
     if is_number(right) and operator in ("*", "/"):
         factor = calculate_numbers("/", 1, right) if operator == "/" else right
         return _scale_span(left, factor) if is_number(factor) else None
-    return _concatenate(left, right) if operator == "+" else None
+    return _concatenate_values(left, right) if operator == "+" else None
 
 
 def _scale_span(span: TimeSpan, factor: float) -> TimeSpan | None:
@@ -140,7 +140,7 @@ def _scale_span(span: TimeSpan, factor: float) -> TimeSpan | None:
 # Functions.
 
 
-def _concatenate(left: Value, right: Value) -> Value:
+def _concatenate_values(left: Value, right: Value) -> Value:
     """Concatenate a text with any value, or two lists; None for other values."""
     if isinstance(left, tuple) and isinstance(right, tuple):
         return (*left, *right)
@@ -232,7 +232,7 @@ def _to_date(value: Value) -> Value:
             return None
 
 
-def _to_span(value: Value) -> Value:
+def _to_time_span(value: Value) -> Value:
     return value if isinstance(value, TimeSpan) else parse_span(value) if isinstance(value, str) else None
 
 
@@ -265,25 +265,25 @@ def _round(value: Value, digits: Value = 0) -> Value:
     return normalize_number(math.floor(value * scale + 0.5) / scale) if abs(value) < 1e15 else value
 
 
-def _items_of(*values: Value) -> Sequence[Value]:
+def _list_items(*values: Value) -> Sequence[Value]:
     """Return the items of a single list argument, or the arguments themselves."""
     return values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
 
 
 def _minimum(*values: Value) -> Value:
-    return min((one for one in _items_of(*values) if one is not None), key=order_key, default=None)
+    return min((one for one in _list_items(*values) if one is not None), key=make_order_key, default=None)
 
 
 def _maximum(*values: Value) -> Value:
-    return max((one for one in _items_of(*values) if one is not None), key=order_key, default=None)
+    return max((one for one in _list_items(*values) if one is not None), key=make_order_key, default=None)
 
 
 def _sum(*values: Value) -> Value:
-    return normalize_number(math.fsum(one for one in _items_of(*values) if is_number(one)))
+    return normalize_number(math.fsum(one for one in _list_items(*values) if is_number(one)))
 
 
 def _average(*values: Value) -> Value:
-    numbers = [one for one in _items_of(*values) if is_number(one)]
+    numbers = [one for one in _list_items(*values) if is_number(one)]
     return normalize_number(math.fsum(numbers) / len(numbers)) if numbers else None
 
 
@@ -292,7 +292,7 @@ def _unique(value: Value) -> Value:
         return value
     found: dict[OrderKey, Value] = {}
     for item in value:
-        found.setdefault(order_key(item), item)
+        found.setdefault(make_order_key(item), item)
     return tuple(found.values())
 
 
@@ -306,18 +306,18 @@ def _reverse(value: Value) -> Value:
 
 
 def _sort(value: Value) -> Value:
-    return tuple(sorted(value, key=truncated_order_key)) if isinstance(value, tuple) else value
+    return tuple(sorted(value, key=make_truncated_order_key)) if isinstance(value, tuple) else value
 
 
 def _drop_nulls(value: Value) -> Value:
     return tuple(item for item in value if item is not None) if isinstance(value, tuple) else value
 
 
-def _default(value: Value, fallback: Value) -> Value:
+def _value_or_default(value: Value, fallback: Value) -> Value:
     return fallback if value is None else value
 
 
-def _choose(condition: Value, if_true: Value, if_false: Value) -> Value:
+def _if_then_else(condition: Value, if_true: Value, if_false: Value) -> Value:
     return if_true if is_truthy(condition) else if_false
 
 
@@ -340,22 +340,22 @@ QUERY_FUNCTIONS: Mapping[str, QueryFunction] = {
     "number": QueryFunction(implementation=_to_number, min_arguments=1, max_arguments=1, applies_to_items=True),
     "round": QueryFunction(implementation=_round, min_arguments=1, max_arguments=2, applies_to_items=True),
     "date": QueryFunction(implementation=_to_date, min_arguments=1, max_arguments=1, applies_to_items=True),
-    "dur": QueryFunction(implementation=_to_span, min_arguments=1, max_arguments=1, applies_to_items=True),
+    "dur": QueryFunction(implementation=_to_time_span, min_arguments=1, max_arguments=1, applies_to_items=True),
     "striptime": QueryFunction(implementation=_strip_time, min_arguments=1, max_arguments=1, applies_to_items=True),
     "min": QueryFunction(implementation=_minimum, min_arguments=1, max_arguments=20),
     "max": QueryFunction(implementation=_maximum, min_arguments=1, max_arguments=20),
     "sum": QueryFunction(implementation=_sum, min_arguments=1, max_arguments=20),
     "average": QueryFunction(implementation=_average, min_arguments=1, max_arguments=20),
-    "default": QueryFunction(implementation=_default, min_arguments=2, max_arguments=2),
-    "choice": QueryFunction(implementation=_choose, min_arguments=3, max_arguments=3),
+    "default": QueryFunction(implementation=_value_or_default, min_arguments=2, max_arguments=2),
+    "choice": QueryFunction(implementation=_if_then_else, min_arguments=3, max_arguments=3),
     "list": QueryFunction(implementation=lambda *values: values, min_arguments=0, max_arguments=20),
     "nonnull": QueryFunction(implementation=_drop_nulls, min_arguments=1, max_arguments=1),
     "reverse": QueryFunction(implementation=_reverse, min_arguments=1, max_arguments=1),
     "sort": QueryFunction(implementation=_sort, min_arguments=1, max_arguments=1),
     "unique": QueryFunction(implementation=_unique, min_arguments=1, max_arguments=1),
-    "any": QueryFunction(implementation=lambda *values: any(map(is_truthy, _items_of(*values))), min_arguments=1, max_arguments=20),
-    "all": QueryFunction(implementation=lambda *values: all(map(is_truthy, _items_of(*values))), min_arguments=1, max_arguments=20),
-    "none": QueryFunction(implementation=lambda *values: not any(map(is_truthy, _items_of(*values))), min_arguments=1, max_arguments=20),
+    "any": QueryFunction(implementation=lambda *values: any(map(is_truthy, _list_items(*values))), min_arguments=1, max_arguments=20),
+    "all": QueryFunction(implementation=lambda *values: all(map(is_truthy, _list_items(*values))), min_arguments=1, max_arguments=20),
+    "none": QueryFunction(implementation=lambda *values: not any(map(is_truthy, _list_items(*values))), min_arguments=1, max_arguments=20),
     "typeof": QueryFunction(implementation=_type_name, min_arguments=1, max_arguments=1),
 }
 # fmt: on

@@ -89,7 +89,7 @@ _LIST_ITEM = re.compile(r'\s*("(?:[^"\\]|\\.)*"|!?\[\[[^\[\]\n]*\]\]|[^,"\[\]]*)
 def iter_bracketed_fields(line: str) -> Iterator[tuple[str, str]]:
     """Yield the fields in brackets of a line, as ``[key:: value]`` or ``(key:: value)``."""
     at = line.find("::") if len(line) <= _LONGEST_LINE else -1
-    ends = _match_brackets(line) if at >= 0 else {}
+    ends = _find_closing_brackets(line) if at >= 0 else {}
     begin = 0
     while at >= 0:
         opened = max(line.rfind(mark, max(begin, at - _LONGEST_KEY), at) for mark in _CLOSING_BRACKETS)
@@ -103,7 +103,7 @@ def iter_bracketed_fields(line: str) -> Iterator[tuple[str, str]]:
         at = line.find("::", at)
 
 
-def _match_brackets(line: str) -> dict[int, int]:
+def _find_closing_brackets(line: str) -> dict[int, int]:
     """Return the position of the closing bracket of each opening one; unclosed brackets are left out."""
     ends: dict[int, int] = {}
     for opening, closing in _CLOSING_BRACKETS.items():
@@ -120,7 +120,7 @@ def parse_line_fields(line: str) -> list[tuple[str, str]]:
     """Return the fields of a line: those in brackets, or the one field that the whole line is."""
     if "::" not in line or len(line) > _LONGEST_LINE:
         return []
-    line = blank_inline_code(line)
+    line = mask_inline_code(line)
     found = list(iter_bracketed_fields(line))
     if found:
         return found
@@ -129,7 +129,7 @@ def parse_line_fields(line: str) -> list[tuple[str, str]]:
     return [(key.group(1).strip(), value.strip()[:_LONGEST_VALUE])] if key else []
 
 
-def blank_inline_code(line: str) -> str:
+def mask_inline_code(line: str) -> str:
     """Return a line with its inline code replaced by blanks, since code contains no fields."""
     if "`" not in line:
         return line
@@ -288,7 +288,7 @@ def parse_tasks(lines: Iterable[tuple[int, str, str]]) -> Sequence[ParsedTask]:
 
 
 def _build_task(number: int, status: str, text: str, *, section: str) -> ParsedTask:
-    task_text = blank_inline_code(text)
+    task_text = mask_inline_code(text)
     marked = [(name, parse_time(date[1])) for name, mark in _EMOJI_DATES.items() if (date := mark.search(task_text))]
     fields = gather_fields(
         [*((key, parse_inline_value(value)) for key, value in iter_bracketed_fields(task_text)), *marked]
@@ -423,7 +423,7 @@ def _to_links(paths: Iterable[str]) -> Value:
     return tuple(QueryLink(path=path) for path in paths)
 
 
-def _outlinks(note: NoteRecord) -> Value:
+def _get_outgoing_links(note: NoteRecord) -> Value:
     return _to_links(dict.fromkeys(map(note.resolve, note.content.links)))
 
 
@@ -433,7 +433,7 @@ def _tags_with_parents(note: NoteRecord) -> Value:
     return tuple(sorted({"#" + "/".join(part[:end]) for part in parts for end in range(1, len(part) + 1)}))
 
 
-def _day_of_note(note: NoteRecord) -> Value:
+def _get_day_of_note(note: NoteRecord) -> Value:
     for name in ("date", "day"):
         value = get_field(note.content.fields, name)
         first = value[0] if isinstance(value, tuple) and value else value
@@ -450,12 +450,12 @@ def _modified_time(note: NoteRecord) -> datetime | None:
         return None
 
 
-def _modified_day(note: NoteRecord) -> Value:
+def _get_modified_day(note: NoteRecord) -> Value:
     changed = _modified_time(note)
     return changed and changed.replace(hour=0, minute=0, second=0)
 
 
-def _folder(note: NoteRecord) -> Value:
+def _get_folder(note: NoteRecord) -> Value:
     parent = PurePosixPath(note.state.path).parent.as_posix()
     return "" if parent == "." else parent
 
@@ -463,18 +463,18 @@ def _folder(note: NoteRecord) -> Value:
 _FILE_FIELDS: Mapping[str, Callable[[NoteRecord], Value]] = {
     "name": lambda note: PurePosixPath(note.state.path).stem,
     "path": lambda note: note.state.path,
-    "folder": _folder,
+    "folder": _get_folder,
     "ext": lambda note: PurePosixPath(note.state.path).suffix.removeprefix("."),
     "link": lambda note: QueryLink(path=note.state.path),
     "size": lambda note: note.state.file_stat.size,
     "mtime": _modified_time,
-    "mday": _modified_day,
-    "day": _day_of_note,
+    "mday": _get_modified_day,
+    "day": _get_day_of_note,
     "tags": _tags_with_parents,
     "etags": lambda note: tuple(sorted({f"#{tag}" for tag in note.content.tags})),
     "aliases": lambda note: note.content.aliases,
     "inlinks": lambda note: _to_links(note.inlinks(note.state.path)),
-    "outlinks": _outlinks,
+    "outlinks": _get_outgoing_links,
     "tasks": lambda note: note.tasks,
 }
 
@@ -505,7 +505,7 @@ def _is_fully_completed(task: ParsedTask) -> bool:
     return task.is_completed and all(map(_is_fully_completed, task.children))
 
 
-def _section(task: TaskRecord) -> Value:
+def _get_section_link(task: TaskRecord) -> Value:
     section = task.task.section
     return QueryLink(path=task.note.state.path, subpath=f"#{section}" if section else "")
 
@@ -518,7 +518,7 @@ _TASK_FIELDS: Mapping[str, Callable[[TaskRecord], Value]] = {
     "checked": lambda task: task.task.status != " ",
     "line": lambda task: task.task.line,
     "path": lambda task: task.note.state.path,
-    "section": _section,
+    "section": _get_section_link,
     "tags": lambda task: task.task.tags,
     "children": lambda task: tuple(TaskRecord(child, task.note) for child in task.task.children),
 }

@@ -22,7 +22,7 @@ from lamella.sources.dataview.values import (
     Value,
     format_value,
     is_truthy,
-    truncated_order_key,
+    make_truncated_order_key,
 )
 
 
@@ -95,7 +95,7 @@ def _sort_rows(rows: Sequence[FieldRecord], by: SortClause, run: QueryRun) -> li
     found = list(rows)
     for expression, is_down in reversed(by.keys):
         run.budget.spend(len(found) * max(1, len(found).bit_length()))
-        keyed = [(truncated_order_key(run.evaluate(expression, row)), row) for row in found]
+        keyed = [(make_truncated_order_key(run.evaluate(expression, row)), row) for row in found]
         # Compare only the keys, because rows have no order of their own.
         keyed.sort(key=lambda pair: pair[0], reverse=is_down)
         found = [row for _, row in keyed]
@@ -134,8 +134,8 @@ def _render_rows(
     if query.kind is QueryKind.LIST:
         return [], (_render_item(query, row, evaluate) for row in rows)
     names = [*(["File"] if query.has_link_column else []), *(column.name for column in query.columns)]
-    head = [_render_row(names), _render_row("---" for _ in names)] if rows and names else []
-    return head, (_render_row(_list_cells(query, row, evaluate)) for row in rows)
+    head = [_render_table_row(names), _render_table_row("---" for _ in names)] if rows and names else []
+    return head, (_render_table_row(_list_cells(query, row, evaluate)) for row in rows)
 
 
 def _render_item(query: Query, row: FieldRecord, evaluate: EvaluateColumn) -> str:
@@ -148,7 +148,7 @@ def _list_cells(query: Query, row: FieldRecord, evaluate: EvaluateColumn) -> Ite
     return (_truncate_cell(cell) for cell in chain([row.as_text()] if has_id else [], cells))
 
 
-def _render_row(cells: Iterator[str] | Sequence[str]) -> str:
+def _render_table_row(cells: Iterator[str] | Sequence[str]) -> str:
     return "| " + " | ".join(_truncate_cell(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -215,17 +215,19 @@ class DataviewEngine:
             key = (text, path, self._notes.digest, self._today)
         except BadInputError as error:
             return QueryAnswer(error=error.message)
-        return self._cache.answers.get_or_make(key, lambda: self._answer(text, path), uses_cache=self._notes.is_settled)
+        return self._cache.answers.get_or_make(
+            key, lambda: self._answer_uncached(text, path), uses_cache=self._notes.is_settled
+        )
 
-    def _answer(self, text: str, path: str) -> QueryAnswer:
+    def _answer_uncached(self, text: str, path: str) -> QueryAnswer:
         try:
-            return QueryAnswer(text=self._run(parse_query(text, self._today), path))
+            return QueryAnswer(text=self._run_query(parse_query(text, self._today), path))
         except QueryError as refusal:
             return QueryAnswer(error=f"{refusal}.")
         except RecursionError:
             return QueryAnswer(error="it is nested too deep for this program.")
 
-    def _run(self, query: Query, path: str) -> str:
+    def _run_query(self, query: Query, path: str) -> str:
         run = QueryRun(notes=self._notes, path=path, budget=QueryBudget())
         rows = select_rows(query, run)
 

@@ -1,6 +1,6 @@
 """Values of queries: durations, dates, links and records, with their order, truth and text form.
 
-``order_key`` and ``format_value`` work on every value; values of different types have an order as well, and a missing
+``make_order_key`` and ``format_value`` work on every value; values of different types have an order as well, and a missing
 value comes first. ``QueryBudget`` limits the work of a query, counted in steps and not in seconds so that it ends
 alike on every machine.
 """
@@ -274,7 +274,7 @@ _TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 
 
-def order_key(value: Value, *, max_length: int | None = None) -> OrderKey:
+def make_order_key(value: Value, *, max_length: int | None = None) -> OrderKey:
     """Return the key that a value is compared by.
 
     Values of different types are ordered by type name. Texts are compared without case first, then with it.
@@ -292,15 +292,15 @@ def order_key(value: Value, *, max_length: int | None = None) -> OrderKey:
         case QueryLink() | FieldRecord():
             return value.ordering()
         case tuple():
-            return ("array", *(order_key(item, max_length=max_length) for item in value[:max_length]))
+            return ("array", *(make_order_key(item, max_length=max_length) for item in value[:max_length]))
         case _:
             pairs = sorted(value.items())[:max_length]
-            return ("object", *((key, order_key(item, max_length=max_length)) for key, item in pairs))
+            return ("object", *((key, make_order_key(item, max_length=max_length)) for key, item in pairs))
 
 
-def truncated_order_key(value: Value) -> OrderKey:
-    """Return the key for sorting rows: like ``order_key``, but only of the beginning of texts and lists."""
-    return order_key(value, max_length=_MAX_SORT_LENGTH)
+def make_truncated_order_key(value: Value) -> OrderKey:
+    """Return the key for sorting rows: like ``make_order_key``, but only of the beginning of texts and lists."""
+    return make_order_key(value, max_length=_MAX_SORT_LENGTH)
 
 
 def is_truthy(value: Value) -> bool:

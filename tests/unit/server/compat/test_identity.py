@@ -2,14 +2,14 @@
 
 import pytest
 
-from lamella.server.compat.identity import chain_hashes, find_conversation_label, find_signatures, has_breakpoints
+from lamella.server.compat.identity import find_conversation_label, find_signatures, has_breakpoints, hash_each_prefix
 
 HI, A, MORE = ({"role": "user", "content": text} for text in ("hi", "a", "more"))
 HEAD = {"system": "Be terse.", "tools": None}
 
 
 def test_equal_beginnings_share_hashes_up_to_divergence() -> None:
-    one, two = chain_hashes("", "chat", HEAD, [HI, A, MORE]), chain_hashes("", "chat", HEAD, [HI, MORE, MORE])
+    one, two = hash_each_prefix("", "chat", HEAD, [HI, A, MORE]), hash_each_prefix("", "chat", HEAD, [HI, MORE, MORE])
     assert one[:2] == two[:2]
     assert not set(one[2:]) & set(two[2:])
 
@@ -19,13 +19,13 @@ def test_equal_beginnings_share_hashes_up_to_divergence() -> None:
     [("ana", "chat", HEAD), ("", "messages", HEAD), ("", "chat", {**HEAD, "system": "Be brief."})],
 )
 def test_owner_wire_and_head_are_part_of_every_hash(owner: str, wire: str, head: dict[str, object]) -> None:
-    assert not set(chain_hashes("", "chat", HEAD, [HI])) & set(chain_hashes(owner, wire, head, [HI]))
+    assert not set(hash_each_prefix("", "chat", HEAD, [HI])) & set(hash_each_prefix(owner, wire, head, [HI]))
 
 
 def test_moved_breakpoints_and_key_order_change_no_hash() -> None:
     marked = {"content": [{"text": "hi", "cache_control": {"type": "ephemeral"}, "type": "text"}], "role": "user"}
     plain = {"role": "user", "content": [{"type": "text", "text": "hi"}]}
-    assert chain_hashes("", "messages", HEAD, [marked]) == chain_hashes("", "messages", HEAD, [plain])
+    assert hash_each_prefix("", "messages", HEAD, [marked]) == hash_each_prefix("", "messages", HEAD, [plain])
     assert has_breakpoints(marked)
     assert not has_breakpoints(plain)
 
@@ -34,12 +34,12 @@ def test_call_argument_named_like_breakpoint_is_not_ignored() -> None:
     def call(value: int) -> dict[str, object]:
         return {"role": "assistant", "content": [{"type": "tool_use", "input": {"cache_control": value}}]}
 
-    assert chain_hashes("", "messages", HEAD, [call(1)]) != chain_hashes("", "messages", HEAD, [call(2)])
+    assert hash_each_prefix("", "messages", HEAD, [call(1)]) != hash_each_prefix("", "messages", HEAD, [call(2)])
     assert not has_breakpoints(call(1))
 
 
 def test_half_of_a_surrogate_pair_is_hashed() -> None:
-    assert len(chain_hashes("", "chat", HEAD, [{"role": "user", "content": "\ud83d"}])) == 2
+    assert len(hash_each_prefix("", "chat", HEAD, [{"role": "user", "content": "\ud83d"}])) == 2
 
 
 def test_signatures_of_all_kinds_are_found() -> None:

@@ -8,8 +8,8 @@ from lamella.settings.model import (
     SETTING_NAMES,
     TURN_SETTING_CHOICES,
     Settings,
-    closest_match,
     describe_accepted_values,
+    find_closest_match,
     validate_settings,
 )
 from lamella.settings.rules import build_turn_settings
@@ -46,7 +46,7 @@ def test_wrong_type_hint_describes_setting(name: str) -> None:
     ],
 )
 def test_closest_match_finds_similar_name_or_none(word: str, meant: str | None) -> None:
-    assert closest_match(word, SETTING_NAMES) == meant
+    assert find_closest_match(word, SETTING_NAMES) == meant
 
 
 def test_unknown_choice_suggests_similar_one() -> None:

@@ -6,9 +6,9 @@ from datetime import datetime
 import pytest
 
 from lamella.sources.dataview.notes import (
-    blank_inline_code,
     gather_fields,
     iter_bracketed_fields,
+    mask_inline_code,
     parse_inline_value,
     parse_line_fields,
     parse_property,
@@ -95,7 +95,7 @@ def test_repeated_field_becomes_list() -> None:
 
 
 def test_inline_code_is_blanked_in_place() -> None:
-    assert blank_inline_code("a `b` c ``d ` e`` f ` g") == "a     c           f ` g"
+    assert mask_inline_code("a `b` c ``d ` e`` f ` g") == "a     c           f ` g"
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from lamella.sources.dataview.values import (
     get_field,
     get_type_name,
     is_truthy,
+    make_order_key,
+    make_truncated_order_key,
     normalize_field_name,
-    order_key,
-    truncated_order_key,
 )
 
 DAY = datetime(2026, 11, 15)  # noqa: DTZ001 - notes name no zone
@@ -29,21 +29,21 @@ IN_ORDER: list[Value] = [
 
 
 def test_any_two_values_are_ordered_with_null_first() -> None:
-    keys = [order_key(value) for value in IN_ORDER]
+    keys = [make_order_key(value) for value in IN_ORDER]
     assert keys == sorted(keys)
     assert len(set(map(repr, keys))) == len(keys)
 
 
 def test_equality_depends_on_type() -> None:
-    assert order_key(1) == order_key(1.0)
-    assert order_key(1) != order_key(True)
-    assert order_key("1") != order_key(1)
-    assert order_key(QueryLink(path="a.md", alias="x")) == order_key(QueryLink(path="a.md"))
+    assert make_order_key(1) == make_order_key(1.0)
+    assert make_order_key(1) != make_order_key(True)
+    assert make_order_key("1") != make_order_key(1)
+    assert make_order_key(QueryLink(path="a.md", alias="x")) == make_order_key(QueryLink(path="a.md"))
 
 
 def test_rows_are_sorted_by_the_beginning_of_long_values() -> None:
-    assert truncated_order_key("a" * 10_000) == truncated_order_key("a" * 20_000)
-    assert order_key("a" * 10_000) != order_key("a" * 20_000)
+    assert make_truncated_order_key("a" * 10_000) == make_truncated_order_key("a" * 20_000)
+    assert make_order_key("a" * 10_000) != make_order_key("a" * 20_000)
 
 
 @pytest.mark.parametrize("value", [None, False, 0, "", (), {}, TimeSpan()])
