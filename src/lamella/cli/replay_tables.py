@@ -163,9 +163,9 @@ def _format_cost(turn: Turn) -> str:
 def _render_totals(totals: ReplayTotals) -> Text:
     line = Text("\n")
     line.append(format_count(totals.turns, "turn"), style="bold")
-    # A replay has one request for each turn. A turn with tools sent others before it.
-    sent = "in the last request of each turn" if totals.has_tool_rounds else "sent"
-    line.append(f" · {totals.tokens:,} tokens {sent} · {totals.cache_read_share:.0%} cached")
+    # A turn with tools sends several requests.
+    requests = "" if totals.requests == totals.turns else f" · {format_count(totals.requests, 'request')}"
+    line.append(f"{requests} · {totals.tokens:,} tokens sent · {totals.cache_read_share:.0%} cached")
     line.append(f" · prefix changed {format_count(totals.prefix_breaks, 'time')}")
     if totals.compactions:
         line.append(f" · compacted {format_count(totals.compactions, 'time')}")

@@ -8,6 +8,7 @@ with the hashes that were stored when the request was sent. ``load_sent_turns`` 
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import NamedTuple
 
 from lamella.conversation.backend import Backend, ConversationSettings
@@ -17,7 +18,7 @@ from lamella.conversation.names import conversation_not_found_error
 from lamella.conversation.past_turns import has_skipped_calls
 from lamella.conversation.settings import with_last_layout
 from lamella.conversation.token_counts import TokenCountCache
-from lamella.conversation.turn import BuiltTurn, RequestCheck, RequestStatus
+from lamella.conversation.turn import BuiltTurn, EarlierRequest, RequestCheck, RequestStatus
 from lamella.core.log.branch import (
     branch_content_hashes,
     parse_event_time,
@@ -460,7 +461,10 @@ def _build_sent_turn(
     entry, ledger = tracker.build_ledger_entry(requests[0].envelope, at=at)
     tracker.record_asked_turn(ledger, at=at)
     prefix = entry.prefix
-    for request in requests[1:]:
+    earlier: list[EarlierRequest] = []
+    for previous, request in pairwise(requests):
+        tokens = previous.envelope.tokens.total
+        earlier.append(EarlierRequest(tokens=tokens, cache=entry.predicted_usage, cost=entry.cost))
         entry, ledger = tracker.build_ledger_entry(request.envelope, at=at)
         tracker.record_continued_turn(ledger)
     receipt = next((one for one in reversed(requests[-1].turn.receipts) if one.automatic), None)
@@ -469,6 +473,7 @@ def _build_sent_turn(
         tracker.build_turn(requests[-1].envelope, replace(entry, prefix=prefix), number=number, receipt=receipt),
         previous_response_id=calls[-1].id if calls else response_id,
         check=check,
+        earlier_requests=tuple(earlier),
     )
 
 

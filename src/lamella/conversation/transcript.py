@@ -24,7 +24,7 @@ from lamella.conversation.prompt_builder import PromptBuilder
 from lamella.conversation.rules import rule_changes_to_json
 from lamella.conversation.sent_turns import load_sent_turns
 from lamella.conversation.settings import with_last_layout
-from lamella.conversation.turn import BuiltTurn, ModelAnswer, TurnRequest
+from lamella.conversation.turn import BuiltTurn, EarlierRequest, ModelAnswer, TurnRequest
 from lamella.core.artifacts.kinds import KINDS, default_title, is_turn_only
 from lamella.core.artifacts.model import Artifact
 from lamella.core.log.branch import branch_content_hashes, parse_message_time, read_turns
@@ -60,6 +60,7 @@ def _replay_turn(builder: PromptBuilder, replay_turn: ReplayTurn) -> BuiltTurn:
     # If the history was rewritten before the turn, that started a new epoch, and must do so again.
     rewritten = asked.history_rewrite if isinstance(asked, Turn) else None
     first = turn = builder.ask(asked, at=replay_turn.at, rewritten=rewritten)
+    earlier: list[EarlierRequest] = []
     for one in replay_turn.rounds:
         reply = reply_from_round(one)
         recorded = builder.reply(ModelAnswer(reply=reply), at=replay_turn.at)
@@ -69,11 +70,12 @@ def _replay_turn(builder: PromptBuilder, replay_turn: ReplayTurn) -> BuiltTurn:
         if is_skipped_round(one):
             builder.record_tool_outputs(outputs, at=replay_turn.at)
         else:
+            earlier.append(turn.to_earlier_request())
             turn = builder.submit_tool_outputs(outputs, at=replay_turn.at)
     if turn is not first:
         # The prefix change of a turn is that of its first request; a compaction for any of its requests is the turn's.
         turn.turn_ledger.entry = replace(turn.ledger, prefix=first.prefix_change)
-        turn = replace(turn, compaction=turn.compaction or first.compaction)
+        turn = replace(turn, compaction=turn.compaction or first.compaction, earlier_requests=tuple(earlier))
     return turn
 
 

@@ -215,13 +215,22 @@ class TurnLedger:
     envelope: Envelope
 
 
+class EarlierRequest(Struct, frozen=True, kw_only=True):
+    """A request that a turn with tools sent before its last one: its tokens, the predicted cache use and the cost."""
+
+    tokens: int
+    cache: CacheUsage | None
+    cost: TurnInputCost | None
+
+
 class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
     """One turn as built: the request, its token counts, the prefix change and the cost.
 
     ``compaction`` is the receipt of the compaction that was necessary before it could be sent, if any.
     ``previous_response_id`` is the provider's id of the previous reply. ``seconds_since_previous_turn`` is the number of seconds
     since the previous turn was asked. ``check`` compares a request that was derived from the log with the one that was
-    sent; it is None for a turn that was built to be sent.
+    sent; it is None for a turn that was built to be sent. ``earlier_requests`` are those before the last one of a turn
+    with tools that is replayed, or rebuilt from the log.
     """
 
     number: int
@@ -232,6 +241,7 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
     seconds_since_previous_turn: float | None = None
     build_sdk_request: BuildSdkRequest | None = None
     check: RequestCheck | None = None
+    earlier_requests: tuple[EarlierRequest, ...] = ()
 
     def __repr__(self) -> str:
         segment, tokens = self.envelope.prompt.question.segment, self.envelope.tokens
@@ -253,6 +263,10 @@ class BuiltTurn(Struct, frozen=True, kw_only=True, eq=False):
             self.previous_response_id,
             self.seconds_since_previous_turn,
         )
+
+    def to_earlier_request(self) -> EarlierRequest:
+        """Return the totals of this request, for the turn that sends another one after it."""
+        return EarlierRequest(tokens=self.tokens.total, cache=self.cache, cost=self.cost)
 
     @property
     def ledger(self) -> LedgerEntry:

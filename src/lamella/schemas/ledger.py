@@ -44,7 +44,7 @@ from lamella.schemas.prompts import (
 if TYPE_CHECKING:
     from lamella.conversation.expired_cache import CacheExpiry, KeepAlivePlan, ProfileMismatch
     from lamella.conversation.shared_prefixes import SharedPrefix
-    from lamella.conversation.turn import BuiltTurn
+    from lamella.conversation.turn import BuiltTurn, EarlierRequest
 
 # ``ModelCall`` and ``RequestFingerprint`` are exported for the command line and the server, which do not import the core.
 __all__ = [
@@ -68,13 +68,10 @@ _UNCHANGED_CAUSES = (PrefixChangeCause.FIRST_TURN, PrefixChangeCause.NONE)
 
 @dataclass(slots=True)
 class ReplayTotals:
-    """Totals of a conversation, updated while its turns are iterated.
-
-    They include only the last request of each turn. ``has_tool_rounds`` says whether a turn sent others before it.
-    """
+    """Totals of a conversation, updated while its turns are iterated. A turn with tools sends several requests."""
 
     turns: int = 0
-    has_tool_rounds: bool = False
+    requests: int = 0
     tokens: int = 0
     cache_read_tokens: int = 0
     prefix_breaks: int = 0
@@ -95,9 +92,8 @@ class ReplayTotals:
 
     def _add(self, turn: "BuiltTurn") -> None:
         self.turns += 1
-        self.has_tool_rounds = self.has_tool_rounds or bool(turn.envelope.prompt.rounds)
-        self.tokens += turn.tokens.total
-        self.cache_read_tokens += turn.cache.read if turn.cache else 0
+        for request in (*turn.earlier_requests, turn.to_earlier_request()):
+            self._add_request(request)
         self.prefix_breaks += turn.prefix_change.prefix_change.cause not in _UNCHANGED_CAUSES
         self.compactions += turn.compaction is not None
         if turn.check is not None:
@@ -106,12 +102,17 @@ class ReplayTotals:
                 self.differing_turns.append(turn.number)
             elif not turn.check.has_no_known_difference:
                 self.underivable_turns.append(turn.number)
-        if turn.cost is None:
+
+    def _add_request(self, request: "EarlierRequest") -> None:
+        self.requests += 1
+        self.tokens += request.tokens
+        self.cache_read_tokens += request.cache.read if request.cache else 0
+        if request.cost is None:
             self.is_priced = False
             return
-        self.cost += turn.cost.amount
-        self.naive_cost += turn.cost.naive
-        self.perfect_cache_cost += turn.cost.limit
+        self.cost += request.cost.amount
+        self.naive_cost += request.cost.naive
+        self.perfect_cache_cost += request.cost.limit
 
     @property
     def cache_read_share(self) -> float:
@@ -129,7 +130,8 @@ class ReplayTotals:
 class ReplayTotalsJson(JsonBody, frozen=True, kw_only=True):
     """Totals of a replay; costs are null unless every turn has a price."""
 
-    tokens: Annotated[int, Meta(description="Input tokens of the last request of each turn.")]
+    requests: Annotated[int, Meta(description="How many requests the turns sent; a turn with tools sends several.")]
+    tokens: Annotated[int, Meta(description="Input tokens of all requests.")]
     cache_read_share: Annotated[float, Meta(description="Share of them that the cache would have served.")]
     prefix_breaks: Annotated[int, Meta(description="How often the prefix changed; the first turn does not count.")]
     compactions: Annotated[int, Meta(description="How many turns were compacted before they were sent.")]
@@ -163,6 +165,7 @@ def replay_totals_to_json(totals: ReplayTotals) -> ReplayTotalsJson:
     money = (totals.cost, totals.naive_cost, totals.perfect_cache_cost)
     cost, naive, limit = (format_decimal(amount) if totals.is_priced else None for amount in money)
     return ReplayTotalsJson(
+        requests=totals.requests,
         tokens=totals.tokens,
         cache_read_share=totals.cache_read_share,
         prefix_breaks=totals.prefix_breaks,

@@ -23,7 +23,7 @@ from lamella.schemas.formatting import format_decimal, format_decimal_or_none
 
 if TYPE_CHECKING:
     from lamella.conversation.reasons import PromptExplanation
-    from lamella.conversation.turn import BuiltTurn
+    from lamella.conversation.turn import BuiltTurn, EarlierRequest
 
 SHARE_DIGITS = 6
 
@@ -229,6 +229,14 @@ class RequestCheckJson(Struct, frozen=True, kw_only=True):
     detail: Annotated[str, Meta(description="The reason, unless it is verified.")]
 
 
+class EarlierRequestJson(JsonBody, frozen=True, kw_only=True):
+    """A request that a turn with tools sent before its last one."""
+
+    tokens: Count
+    cache: ExpectedCacheUseJson | None
+    cost: Annotated[CostJson | None, Meta(description="Null without a known price.")]
+
+
 class TurnPromptJson(JsonBody, frozen=True, kw_only=True):
     """A turn with its request, the change of the prefix, the expected use of the cache, and the expected cost."""
 
@@ -243,6 +251,12 @@ class TurnPromptJson(JsonBody, frozen=True, kw_only=True):
     cost: Annotated[CostJson | None, Meta(description="Null without a known price.")]
     compaction: Annotated[ReceiptJson | None, Meta(description="The compaction before this turn.")]
     placement: _Placement = UNSET
+    earlier_requests: (
+        Annotated[
+            Sequence[EarlierRequestJson], Meta(description="The requests before this one; only of a turn with tools.")
+        ]
+        | UnsetType
+    ) = UNSET
     check: Annotated[RequestCheckJson, Meta(description="Only of a turn that was sent.")] | UnsetType = UNSET
 
 
@@ -319,9 +333,18 @@ def turn_prompt_to_json(turn: "BuiltTurn", *, with_loaded_digest_texts: bool = T
         cost=cost_to_json(turn.cost),
         compaction=receipt_to_json_or_none(turn.compaction),
         placement=_planned_layout(turn),
+        earlier_requests=[_earlier_request_to_json(one) for one in turn.earlier_requests] or UNSET,
         check=UNSET
         if turn.check is None
         else RequestCheckJson(status=turn.check.status.value, detail=turn.check.detail),
+    )
+
+
+def _earlier_request_to_json(request: "EarlierRequest") -> EarlierRequestJson:
+    return EarlierRequestJson(
+        tokens=request.tokens,
+        cache=None if request.cache is None else cache_use_to_json(request.cache),
+        cost=cost_to_json(request.cost),
     )
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Settings that a project file may not set, because it may come from another author: which private
 # networks can be reached, and where converted documents and the words of notes are written.
-USER_ONLY_SETTINGS = ("private_addresses", "conversions", "get_index_folder")
+USER_ONLY_SETTINGS = ("private_addresses", "conversions", "index_folder")
 _POSITIVE_SETTINGS = ("page_bytes", "page_seconds", "document_seconds", "document_memory")
 _CACHE_FOLDER_NAME = "conversions"
 # A bare Python and a converter need this much to start.
@@ -183,6 +183,6 @@ def get_index_folder(services: ServiceContainer) -> str | None:
     An index contains the words of notes. The project file may come from another author, so it may not decide where
     they are written.
     """
-    for error in services.resolved.errors_for_project_settings(("get_index_folder",)):
+    for error in services.resolved.errors_for_project_settings(("index_folder",)):
         raise error
     return services.settings.index_folder

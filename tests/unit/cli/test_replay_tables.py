@@ -47,9 +47,7 @@ def test_reference_without_text_is_labelled_known() -> None:
     assert render_layer_bar(alone, 0, 1).plain.endswith("→a.md known")
 
 
-@pytest.mark.parametrize(
-    ("has_tool_rounds", "sent"), [(False, "9 tokens sent"), (True, "9 tokens in the last request of each turn")]
-)
-def test_totals_do_not_call_the_last_requests_all_that_was_sent(*, has_tool_rounds: bool, sent: str) -> None:
-    totals = ReplayTotals(turns=1, tokens=9, has_tool_rounds=has_tool_rounds)
-    assert f" · {sent} · " in replay._render_totals(totals).plain
+@pytest.mark.parametrize(("requests", "shown"), [(1, "1 turn · 9 tokens"), (2, "1 turn · 2 requests · 9 tokens")])
+def test_totals_name_the_requests_of_turns_with_tools(*, requests: int, shown: str) -> None:
+    totals = ReplayTotals(turns=1, requests=requests, tokens=9)
+    assert f"{shown} sent · " in replay._render_totals(totals).plain

@@ -10,6 +10,7 @@ from tests.contracts.tables import names
 from lamella import Conversation, Note, ToolOutput, Turn
 from lamella.providers import ModelReply, StopReason, ToolCall
 from lamella.schemas.ledger import ReplayTotals, replay_totals_to_json
+from lamella.schemas.prompts import turn_prompt_to_json
 
 NOTE = Note(path="garden.md", text="# Garden\nBeans along the fence.\n" * 20)
 
@@ -41,16 +42,26 @@ def test_turns_pass_through_while_counted() -> None:
     assert totals.naive_ratio == totals.cost / totals.naive_cost
 
 
-def test_turn_with_tools_is_known_to_have_sent_more_than_its_last_request() -> None:
-    chat = Conversation(conversation_key="demo")
-    first = chat.ask("How many beds?")
+def test_totals_include_each_request_of_a_turn_with_tools() -> None:
+    chat = Conversation(conversation_key="demo", model=PRICED)
+    first = chat.ask("How many beds?", attach=[NOTE])
     call = ToolCall(id="c1", name="count", arguments="{}")
     chat.reply(ModelReply(text="", calls=(call,), stop=StopReason.TOOL_CALLS))
     last = chat.submit_tool_outputs([ToolOutput(call="c1", output="Two.")])
-    plain, totals = ReplayTotals(), ReplayTotals()
-    assert (list(plain.add_each_turn([first])), list(totals.add_each_turn([last]))) == ([first], [last])
-    assert (plain.has_tool_rounds, totals.has_tool_rounds) == (False, True)
-    assert totals.tokens == last.tokens.total
+    chat.reply("Two.")
+    assert first.cost is not None
+    assert last.cost is not None
+    for (replayed,) in (list(chat.replay()), list(chat.sent_turns())):
+        totals = ReplayTotals()
+        assert list(totals.add_each_turn([replayed])) == [replayed]
+        assert replayed.earlier_requests == (first.to_earlier_request(),)
+        assert (totals.turns, totals.requests) == (1, 2)
+        assert totals.tokens == first.tokens.total + last.tokens.total
+        assert totals.cost == first.cost.amount + last.cost.amount
+        assert totals.naive_cost == first.cost.naive + last.cost.naive
+        (earlier,) = as_json(turn_prompt_to_json(replayed))["earlier_requests"]
+        assert earlier["tokens"] == first.tokens.total
+    assert "earlier_requests" not in as_json(turn_prompt_to_json(first))
 
 
 def test_sums_have_the_documented_fields() -> None:
@@ -71,6 +82,7 @@ def test_one_turn_without_a_price_leaves_the_whole_without_money() -> None:
 
 def test_empty_replay_has_zero_totals() -> None:
     assert as_json(replay_totals_to_json(ReplayTotals())) == {
+        "requests": 0,
         "tokens": 0,
         "cache_read_share": 0.0,
         "prefix_breaks": 0,

@@ -470,6 +470,14 @@ export interface DoneEventJson {
   cut: string | null;
 }
 
+/** A request that a turn with tools sent before its last one. */
+export interface EarlierRequestJson {
+  tokens: number;
+  cache: ExpectedCacheUseJson | null;
+  /** Null without a known price. */
+  cost: CostJson | null;
+}
+
 /** A new text for a question. */
 export interface EditBody {
   stream?: boolean;
@@ -1548,6 +1556,8 @@ export interface SentTurnJson {
   compaction: ReceiptJson | null;
   /** The chosen plan; only of a layout chosen by cost. */
   placement?: LayoutPlanJson;
+  /** The requests before this one; only of a turn with tools. */
+  earlier_requests?: Array<EarlierRequestJson>;
   /** Only of a turn that was sent. */
   check?: RequestCheckJson;
   lamella: 1;
