@@ -67,6 +67,7 @@ from lamella.wiring import (
     ServiceContainer,
     choose_memory_renderer,
     default_settings_for,
+    get_window_settings,
     list_missing_keys,
     make_memory_opener,
     open_attachment_resolver,
@@ -74,7 +75,6 @@ from lamella.wiring import (
     open_pool,
     open_runner_context,
     open_servers,
-    window_settings,
 )
 
 # The version of the protocol that this agent speaks.
@@ -146,7 +146,7 @@ class FolderEngines:
         if plan.key is not None:
             conversation = opened(plan.key)
             if self.model is not None and self.model != get_model(conversation):
-                conversation.set(model=self.model, **window_settings(self.model, services=self.services))
+                conversation.set(model=self.model, **get_window_settings(self.model, services=self.services))
             return conversation, context
         name = make_unused_name(backend.store, today=datetime.now(UTC).date())
         model = self.model or self.services.settings.model or DEMO_MODEL
@@ -468,7 +468,7 @@ class AcpAgent:
             raise BadInputError(f"The model {model[:200]!r} is not offered here.", hint=f"Choose {', '.join(known)}.")
         self._engines.pool.trust_model(model)
         self._engines.pool.send_context_for(model, max_answer_tokens=1)
-        fitting = window_settings(model, services=self._engines.services)
+        fitting = get_window_settings(model, services=self._engines.services)
         await asyncio.to_thread(partial(session.conversation.set, model=model, **fitting))
 
     def _config_options(self, session: AcpSession) -> list[Any]:
