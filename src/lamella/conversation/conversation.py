@@ -1406,7 +1406,7 @@ class Conversation:
 
         ``language`` is a code such as ``id``. By default it is the language of the workflow file.
         """
-        self._check_idle()
+        self._raise_if_turn_is_running()
         wanted = None if language is None else check_text(language, "language", may_be_empty=False)
         workflow = self._adapters.get_workflow(check_text(name, "name", may_be_empty=False), language=wanted)
         return self._apply_stage_event(
@@ -1426,7 +1426,7 @@ class Conversation:
 
         A source that is there already, by its DOI, its URL or its title and year, keeps its key.
         """
-        self._check_idle()
+        self._raise_if_turn_is_running()
         given = to_stored_references(references)
         return self._apply_stage_event(
             lambda last: add_references_event(self._get_workflow_session(), given, after_message=last)[0], at
@@ -1442,7 +1442,7 @@ class Conversation:
         at: datetime | None = None,
     ) -> WorkflowProgress:
         """Add a table, or replace the one with this key; the text refers to it with ``@tbl:key``."""
-        self._check_idle()
+        self._raise_if_turn_is_running()
         exhibit = make_table(key, caption, columns, rows)
         return self._apply_stage_event(
             lambda last: exhibit_event(self._get_workflow_session(), exhibit, after_message=last), at
@@ -1450,7 +1450,7 @@ class Conversation:
 
     def add_figure(self, key: str, caption: str, image: bytes, *, at: datetime | None = None) -> WorkflowProgress:
         """Add a figure (PNG or JPEG), or replace the one with this key; the text refers to it with ``@fig:key``."""
-        self._check_idle()
+        self._raise_if_turn_is_running()
         exhibit, contents = make_figure(key, caption, image)
         return self._apply_stage_event(
             lambda last: exhibit_event(self._get_workflow_session(), exhibit, after_message=last), at, contents=contents
@@ -1458,7 +1458,7 @@ class Conversation:
 
     def remove_from_work(self, key: str, *, at: datetime | None = None) -> WorkflowProgress:
         """Remove a reference, a figure or a table by its key."""
-        self._check_idle()
+        self._raise_if_turn_is_running()
         name = check_text(key, "key", may_be_empty=False)
         return self._apply_stage_event(
             lambda last: remove_event(self._get_workflow_session(), name, after_message=last), at
@@ -1466,12 +1466,12 @@ class Conversation:
 
     def undo_stage_write(self, *, at: datetime | None = None) -> WorkflowProgress:
         """Undo what was written last in the current stage, by a model or by a person."""
-        self._check_idle()
+        self._raise_if_turn_is_running()
         return self._apply_stage_event(lambda last: undo_event(self._get_workflow_session(), after_message=last), at)
 
     def request_stage_changes(self, note: str, *, at: datetime | None = None) -> WorkflowProgress:
         """Send the submitted stage back; the model reads in ``note`` what is to change."""
-        self._check_idle()
+        self._raise_if_turn_is_running()
         text = check_text(note, "note", may_be_empty=False)
         return self._apply_stage_event(
             lambda last: request_changes_event(self._get_workflow_session(), text, after_message=last), at
@@ -1489,7 +1489,7 @@ class Conversation:
 
         Without one, the proposed decision is approved, or else the recorded data.
         """
-        self._check_idle()
+        self._raise_if_turn_is_running()
         text = check_text(decision, "decision")
         return self._apply_stage_event(
             lambda last: approve_stage_event(self._get_workflow_session(), decision=text, after_message=last), at
