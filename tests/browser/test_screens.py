@@ -4,9 +4,11 @@ import re
 from base64 import b64encode
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import FilePayload, Route, expect
 from tests.browser.conftest import StartServer, Tabs
 from tests.browser.test_chat import EchoProvider, ask
@@ -18,7 +20,6 @@ from lamella.settings.tokens import AccessScope, AccessTokenFile
 from lamella.testing import ScriptedProvider
 
 NOTE = "# Beds\n\n" + "\n".join(f"- Bed {number} has {number * 3} rows of beans" for number in range(1, 60))
-PICTURE = Path("examples/vault/images/floor-plan.png")
 LONG = "\n".join(f"Row {number} of bed {number} carries the label B-{number * 17}." for number in range(80))
 
 
@@ -95,7 +96,9 @@ def test_pasted_dropped_and_chosen_files_become_chips(server: RunningServer, tab
     tabs.expected.append("400")
     page = tabs.open(f"{server.url}/#/c/{server.begin(f'files-{phone}')}", phone=phone)
     field = page.get_by_label("Message", exact=True)
-    picture = b64encode(PICTURE.read_bytes()).decode()
+    drawn = BytesIO()
+    Image.effect_noise((1600, 900), 60).save(drawn, "PNG")
+    picture = b64encode(drawn.getvalue()).decode()
     field.evaluate(PASTE, {"kind": "paste", "name": "plan.png", "type": "image/png", "data": picture})
     chips = page.get_by_role("list", name="Attached to the next message").get_by_role("listitem")
     expect(chips).to_have_count(1)
@@ -116,6 +119,11 @@ def test_pasted_dropped_and_chosen_files_become_chips(server: RunningServer, tab
     ask(page, "What is drawn there?")
     shown = page.get_by_role("list", name="Attached", exact=True).get_by_role("img")
     expect(shown).to_be_visible()
+    # What is shown is small; the whole picture is one click away.
+    expect(shown).to_have_js_property("complete", value=True)
+    assert shown.evaluate("node => Math.max(node.naturalWidth, node.naturalHeight)") <= 384
+    opened = page.get_by_role("link", name="Open the attached picture").get_attribute("href")
+    assert server.client.get(opened or "").content == drawn.getvalue()
     expect(page.locator(".answer")).to_contain_text("You asked: What is drawn there?")
     tabs.check_width(page)
 

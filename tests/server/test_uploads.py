@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from tests.server.running import RunningServer, running
 
 from lamella.attach import Note
 from lamella.server.state import OPERATOR
+from lamella.server.thumbnails import make_thumbnail
 from lamella.testing import ScriptedProvider
 
 PICTURE = Path("examples/vault/images/floor-plan.png")
@@ -200,3 +203,59 @@ def test_compaction_between_two_turns_is_named_by_the_turn_after_it(server: Runn
         chat.undo()
     chat.ask("And then?")
     assert list_compactions() == [None] * 4 + [receipt.id, None]
+
+
+def _draw(width: int, height: int, kind: str, **more: Any) -> bytes:  # noqa: ANN401 - options of the format
+    output = BytesIO()
+    noise = Image.effect_noise((width, height), 60).convert("P" if kind == "GIF" else "RGB")
+    noise.save(output, kind, **more)
+    return output.getvalue()
+
+
+@pytest.mark.parametrize(("kind", "media_type"), [("PNG", "png"), ("JPEG", "jpeg"), ("WEBP", "webp"), ("GIF", "gif")])
+def test_thumbnail_is_small_and_the_picture_stays_as_it_was_sent(
+    server: RunningServer, kind: str, media_type: str
+) -> None:
+    key, data = server.begin("small"), _draw(1600, 900, kind)
+    (waiting,) = upload(server, key, (f"a.{media_type}", data)).json()["waiting"]["attach"]
+    path = f"/v1/conversations/{key}/images/{waiting['id']}"
+    small = server.client.get(path, params={"thumbnail": True})
+    assert small.headers["content-type"] == "image/webp"
+    assert len(small.content) < len(data) / 5
+    assert Image.open(BytesIO(small.content)).size == (384, 216)
+    full = server.client.get(path)
+    assert (full.content, full.headers["content-type"]) == (data, f"image/{media_type}")
+
+
+def test_thumbnail_stands_upright_and_has_no_metadata(server: RunningServer) -> None:
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 6, "Where I live"
+    key, data = server.begin("turned"), _draw(1600, 900, "JPEG", exif=exif)
+    (waiting,) = upload(server, key, ("a.jpg", data)).json()["waiting"]["attach"]
+    path = f"/v1/conversations/{key}/images/{waiting['id']}"
+    small = server.client.get(path, params={"thumbnail": True}).content
+    assert Image.open(BytesIO(small)).size == (216, 384)
+    assert b"Where I live" in data
+    assert b"Where I live" not in small
+
+
+def test_small_picture_is_its_own_thumbnail(server: RunningServer) -> None:
+    key, small = server.begin("odd"), _draw(200, 100, "PNG")
+    (waiting,) = upload(server, key, ("small.png", small)).json()["waiting"]["attach"]
+    shown = server.client.get(f"/v1/conversations/{key}/images/{waiting['id']}", params={"thumbnail": True})
+    assert (shown.content, shown.headers["content-type"]) == (small, "image/png")
+
+
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF"])
+def test_damaged_picture_has_no_thumbnail(kind: str) -> None:
+    whole = _draw(1600, 900, kind)
+    for damaged in (whole[: len(whole) // 2], whole[:40], whole[:30] + b"\xff" * 500, b"", b"<svg onload=hit()>"):
+        assert make_thumbnail(damaged, width=1600, height=900) is None
+
+
+def test_picture_that_would_take_too_much_memory_is_not_decoded() -> None:
+    header = bytearray(_draw(8, 8, "PNG"))
+    header[16:24] = (60_000).to_bytes(4, "big") * 2
+    # What the caller knows and what the header says: the larger one counts.
+    assert make_thumbnail(bytes(header), width=1600, height=900) is None
+    assert make_thumbnail(_draw(1600, 900, "PNG"), width=60_000, height=60_000) is None

@@ -14,6 +14,7 @@ from lamella.errors import NotFoundError
 from lamella.schemas.library import CommandResultJson, LibraryJson, commands_to_json, library_to_json
 from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
+from lamella.server.thumbnails import THUMBNAIL_MEDIA_TYPE, THUMBNAIL_PIXELS, make_thumbnail
 from lamella.server.turns import AttachedList, parse_attachments
 
 router = make_router(prefix="/v1/conversations/{conversation}", tag="attachments")
@@ -97,6 +98,9 @@ def read_image(
     turn: Annotated[
         int | None, Query(ge=1, le=1_000_000_000, description="The turn that has it; by default the next one.")
     ] = None,
+    thumbnail: Annotated[
+        bool, Query(description=f"In at most {THUMBNAIL_PIXELS} by {THUMBNAIL_PIXELS} pixels, where that is smaller.")
+    ] = False,
 ) -> Response:
     """Return a picture that waits for the next turn, or of a turn that was sent, by its id."""
     chat = state.open_conversation(caller, conversation)
@@ -104,6 +108,9 @@ def read_image(
     if found is None:
         raise NotFoundError(f"There is no picture {image!r} here.", hint="GET …/attachments lists those that wait.")
     headers = {"Cache-Control": "private,max-age=86400,immutable", "Content-Security-Policy": "default-src 'none'"}
+    small = make_thumbnail(found.data, width=found.width, height=found.height) if thumbnail else None
+    if small is not None:
+        return Response(small, media_type=THUMBNAIL_MEDIA_TYPE, headers=headers)
     return Response(found.data, media_type=found.media_type, headers=headers)
 
 

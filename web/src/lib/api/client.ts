@@ -176,6 +176,7 @@ export function conversationPath(key: string, rest = ""): string {
 }
 
 /** The address of a picture that waits for the next turn, or that a turn was sent with. */
-export function imagePath(key: string, image: string, turn?: number): string {
-  return conversationPath(key, `/images/${encodeURIComponent(image)}${turn === undefined ? "" : `?turn=${turn}`}`);
+export function imagePath(key: string, image: string, { turn, full = false }: { turn?: number; full?: boolean } = {}): string {
+  const query = [full ? "" : "thumbnail=true", turn === undefined ? "" : `turn=${turn}`].filter(Boolean).join("&");
+  return conversationPath(key, `/images/${encodeURIComponent(image)}${query ? `?${query}` : ""}`);
 }
