@@ -32,7 +32,7 @@ import json, sys, time
 import litellm
 from litellm.integrations.custom_logger import CustomLogger
 class Log(CustomLogger):
-    def log_success_event(self, kwargs, response, start, end):
+    def log_success_event(self, kwargs, response_obj, start_time, end_time):
         with open(sys.argv[2], "a") as out:
             out.write(json.dumps(kwargs["standard_logging_object"], default=str) + "\\n")
 litellm.callbacks = [Log()]
@@ -114,12 +114,21 @@ def _read_session(name: str, folder: Path, installed: Path) -> dict[str, str]:
             command = [str(installed / "node_modules/.bin/opencode"), "export", session]
             environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "OPENCODE_DISABLE_AUTOUPDATE": "1"}
             ran = subprocess.run(
-                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+                command,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=True,
             )
             return {"opencode.json": json.dumps(_cut(json.loads(ran.stdout[ran.stdout.index("{") :])), indent=1) + "\n"}
         case _:
             history = (folder / ".aider.chat.history.md").read_text(encoding="utf-8")
-            return {"aider.history.md": history, "aider-requests.log": (folder / "requests.log").read_text(encoding="utf-8")}
+            return {
+                "aider.history.md": history,
+                "aider-requests.log": (folder / "requests.log").read_text(encoding="utf-8"),
+            }
 
 
 def _record_script(script: str, installed: Path) -> tuple[str, list[dict[str, Any]]]:
@@ -156,10 +165,14 @@ def main() -> int:
     for program in PROGRAMS:
         if program.name in _AGENTS:
             files |= _record_agent(program, installed)
-    files["litellm.jsonl"] = re.sub(r"http://127\.0\.0\.1:\d+", "http://localhost", _record_script(_LITELLM, installed)[0])
+    files["litellm.jsonl"] = re.sub(
+        r"http://127\.0\.0\.1:\d+", "http://localhost", _record_script(_LITELLM, installed)[0]
+    )
     files["pydantic-ai-otlp.json"] = _record_script(_PYDANTIC_AI, installed)[0] + "\n"
     for name, script in (("langchain", _LANGCHAIN), ("pydantic-ai", _PYDANTIC_AI)):
-        files[f"{name}-requests.jsonl"] = "".join(json.dumps(one) + "\n" for one in _record_script(script, installed)[1])
+        files[f"{name}-requests.jsonl"] = "".join(
+            json.dumps(one) + "\n" for one in _record_script(script, installed)[1]
+        )
     SESSIONS.mkdir(exist_ok=True)
     for name, text in files.items():
         (SESSIONS / name).write_text(text, encoding="utf-8")

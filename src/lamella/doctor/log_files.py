@@ -255,7 +255,7 @@ def _iter_document(data: bytes) -> Iterator[bytes]:
         for name in names[1:]:
             inner = _decode_fields(raw)
             raw = inner.get(name)
-        if raw is not None and bytes(raw[:1]).strip() == b"[" and names[0] != "resourceSpans":
+        if raw is not None and bytes(memoryview(raw)[:1]) == b"[" and names[0] != "resourceSpans":
             if names == ("observations",) and b'"sessionId"' in data:
                 break
             yield from (bytes(one) for one in msgspec.json.decode(raw, type=list[msgspec.Raw]))

@@ -33,6 +33,7 @@ _HTTP_ERROR = 400
 _SERVER_SENT_PREFIX = "data:"
 # Types of observations in Langfuse that are no model calls.
 _GENERATION_TYPES = frozenset({"GENERATION", "generation"})
+_MODEL_OPERATIONS = frozenset({"chat", "text_completion", "generate_content"})
 _MAX_NESTING = 4
 _LEDGER_CAUSES = {
     "system_changed": "system_changed",
@@ -275,7 +276,7 @@ def _read_har_entry(record: Json) -> list[LoggedCall]:
 
 
 def _is_lhar_entry(record: Json) -> bool:
-    return (record.get("type") in ("entry", "session") and "trace_id" in record and "raw" in record) or (
+    return (get_text(record.get("type")) in ("entry", "session") and "trace_id" in record and "raw" in record) or (
         record.get("type") == "session" and "trace_id" in record
     )
 
@@ -343,7 +344,7 @@ def _is_langfuse_record(record: Json) -> bool:
     return (
         ("traceId" in record or "trace_id" in record)
         and "type" in record
-        and ("input" in record or record.get("type") not in _GENERATION_TYPES)
+        and ("input" in record or get_text(record.get("type")) not in _GENERATION_TYPES)
         and isinstance(record.get("type"), str)
         and record["type"].isalpha()
         and "attributes" not in record
@@ -356,7 +357,7 @@ def _read_langfuse_record(record: Json) -> list[LoggedCall]:
         session = record.get("sessionId")
         nested = [{"sessionId": session, **get_object(one)} if session else get_object(one) for one in observations]
         return [call for one in nested for call in _read_langfuse_record(one)]
-    if record.get("type") not in _GENERATION_TYPES:
+    if get_text(record.get("type")) not in _GENERATION_TYPES:
         return []
     given = record.get("input")
     if isinstance(given, str):
@@ -405,6 +406,8 @@ def _read_telemetry_record(record: Json) -> list[LoggedCall]:
     attributes = _read_attributes(record.get("attributes"))
     if not any(name.startswith("gen_ai.") for name in attributes):
         return []
+    if (get_text(attributes.get("gen_ai.operation.name")) or "chat") not in _MODEL_OPERATIONS:
+        return []  # An agent or a tool: its model calls are spans of their own.
     body, label = _read_span_prompt(record, attributes), attributes.get("gen_ai.conversation.id")
     if not is_request_body(body) or not body.get("messages"):
         return []

@@ -39,7 +39,7 @@ class ClaudeCodeReader:
 
     def recognises(self, record: Json) -> bool:
         return ("sessionId" in record and isinstance(record.get("type"), str) and "traceId" not in record) or (
-            record.get("type") in ("summary", "file-history-snapshot")
+            get_text(record.get("type")) in ("summary", "file-history-snapshot")
             and ("leafUuid" in record or "snapshot" in record)
         )
 
@@ -150,7 +150,7 @@ class CodexReader:
         self._has_records = False
 
     def recognises(self, record: Json) -> bool:
-        return record.get("type") in _CODEX_TYPES and isinstance(record.get("payload"), dict)
+        return get_text(record.get("type")) in _CODEX_TYPES and isinstance(record.get("payload"), dict)
 
     def read(self, record: Json) -> Iterator[LoggedCall]:
         payload = get_object(record.get("payload"))
