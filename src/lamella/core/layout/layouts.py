@@ -36,7 +36,14 @@ from lamella.core.prompt.cache_history import (
 )
 from lamella.core.prompt.cutting import has_no_attachments, must_stay_readable, to_call_line
 from lamella.core.prompt.layers.history import history_messages
-from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, can_shrink, choose_carried_form
+from lamella.core.prompt.layers.library import (
+    LibraryEntry,
+    PlacedArtifact,
+    attachment_age,
+    can_shrink,
+    choose_carried_form,
+    count_repeats,
+)
 from lamella.core.prompt.layers.model import build_system_layer, message_position
 from lamella.core.prompt.prompt import has_system_message
 from lamella.core.prompt.receipts import UNDO_CAUSE
@@ -268,7 +275,9 @@ def collect_layout_inputs(
     shows_all = turn.turn_settings.history is HistoryMode.FULL and not state.history.hides_turns
     heads = not profile.marks and shows_all
     order = (
-        _order_library_entries(library, alive, attached, probabilities=probabilities, turn=state.turn_count)
+        _order_library_entries(
+            library, alive, attached, turn.turn_settings, probabilities=probabilities, turn=state.turn_count
+        )
         if heads
         else []
     )
@@ -303,6 +312,7 @@ def _order_library_entries(
     library: Mapping[str, LibraryEntry],
     in_use: Set[str],
     attached: Mapping[str, Artifact],
+    turn_settings: TurnSettings,
     *,
     probabilities: ReuseProbabilities,
     turn: int,
@@ -310,7 +320,14 @@ def _order_library_entries(
     """Return the artifacts in use in first-seen order, those due to leave last."""
     texts = [name for name, one in attached.items() if one.kind not in (ArtifactKind.TOOL, ArtifactKind.IMAGE)]
     names = dict.fromkeys([*(name for name in library if name in in_use), *texts])
-    ages = {name: 1 if name in attached else turn + 1 - library[name].last_attached_turn for name in names}
+
+    def next_age(name: str) -> int:
+        if name not in attached:
+            return attachment_age(library[name], turn_settings, turn_number=turn + 1)
+        repeats = count_repeats(library.get(name), attached[name], turn_number=turn)
+        return 1 if turn_settings.linger else 1 + repeats
+
+    ages = {name: next_age(name) for name in names}
     due = {age: probabilities.is_likely_to_leave(age) for age in set(ages.values())}
     return sorted(names, key=lambda name: due[ages[name]])
 

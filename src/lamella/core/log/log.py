@@ -68,7 +68,7 @@ _USER, _REPLY = MessageAuthor.USER, MessageAuthor.REPLY
 
 # Version of the fold's result and of the snapshot format. Raise it with every change of either, so that older snapshots
 # are not used. A golden file for each version checks that a format does not change under the same number.
-SNAPSHOT_FORMAT = 16
+SNAPSHOT_FORMAT = 17
 ConversationChange = DeleteEvent | ForkEvent | SwitchEvent | RenameEvent | ErasureEvent | SettingsEvent | IgnoredEvent
 
 # Snapshots contain these fields under their earlier names. A decoder fills a missing field with its default, so a

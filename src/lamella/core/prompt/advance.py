@@ -36,7 +36,7 @@ from lamella.core.prompt.cache_history import add_tool_messages, record_request
 from lamella.core.prompt.cutting import fold_after_cut
 from lamella.core.prompt.folding import fold
 from lamella.core.prompt.layers.history import HistoryMessage, HistoryTurn, make_history_message
-from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, make_placed_artifact
+from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, attachment_age, make_placed_artifact
 from lamella.core.prompt.layers.model import message_position
 from lamella.core.prompt.layers.tool_rounds import build_round_messages, partition_rounds, stub_result_message
 from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments, render_attachments, with_updates_joined
@@ -230,7 +230,7 @@ def _build_question_by_cost(
         tokenizer=tokenizer,
     )
     ages = {
-        name: now.turn_count - now.library[name].last_attached_turn
+        name: attachment_age(now.library[name], turn.turn_settings, turn_number=now.turn_count)
         for name in now.cache_history.working_set
         if name in now.library
     }

@@ -6,7 +6,7 @@ from lamella.core.artifacts.kinds import KINDS, goes_to_library, is_turn_only, m
 from lamella.core.artifacts.model import FOUND_BY_SEARCH, NAMED_ONLY, Artifact, ArtifactKind, AttachmentPolicy
 from lamella.core.budget import Tokenizer
 from lamella.core.log.turn import ArtifactForm, AttachmentMode, ImageNoteMode, Turn, TurnSettings
-from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, image_note_form
+from lamella.core.prompt.layers.library import LibraryEntry, PlacedArtifact, count_repeats, image_note_form
 from lamella.core.prompt.layers.turn import image_rejection_reasons
 from lamella.core.values import replace
 from lamella.errors import ArtifactError
@@ -246,7 +246,12 @@ def update_library(
             form = ArtifactForm.FULL if form is None and was_restored else form
             form, listed = (ArtifactForm.HANDLE, True) if artifact.condensed == NAMED_ONLY else (form, False)
             learnt[artifact.id] = LibraryEntry(
-                artifact=newest, last_attached_turn=turn_number, form=form, stays_attached=is_attached, is_listed=listed
+                artifact=newest,
+                last_attached_turn=turn_number,
+                form=form,
+                stays_attached=is_attached,
+                is_listed=listed,
+                repeats=count_repeats(entry, artifact, turn_number=turn_number),
             )
     return learnt
 

@@ -37,9 +37,9 @@ from lamella.core.prompt.state import PromptState
 from lamella.core.text.content import hash_text
 from lamella.core.values import replace
 
-# A library entry: the number of its artifact, the turn that attached it last, its form, and the flags
-# ``stays_attached`` and ``is_listed``.
-EncodedEntry = tuple[int, int, ArtifactForm | None, bool | None, bool]
+# A library entry: the number of its artifact, the turn that attached it last, its form, the flags ``stays_attached`` and
+# ``is_listed``, and how many turns in a row before attached the same text.
+EncodedEntry = tuple[int, int, ArtifactForm | None, bool | None, bool, int]
 # A placed artifact: the number of the artifact, its form and position, the numbers of its pieces, its token count, and
 # whether it is listed.
 EncodedPlacement = tuple[int, ArtifactForm, str | None, tuple[int, ...], int, bool]
@@ -113,6 +113,7 @@ class CheckpointTables:
             entry.form,
             entry.stays_attached,
             entry.is_listed,
+            entry.repeats,
         )
 
 
@@ -188,9 +189,14 @@ def decode_library(encoded: Mapping[str, EncodedEntry], artifacts: Sequence[Arti
     """Decode the library."""
     return {
         name: LibraryEntry(
-            artifact=artifacts[artifact], last_attached_turn=at, form=form, stays_attached=is_attached, is_listed=listed
+            artifact=artifacts[artifact],
+            last_attached_turn=at,
+            form=form,
+            stays_attached=is_attached,
+            is_listed=listed,
+            repeats=repeats,
         )
-        for name, (artifact, at, form, is_attached, listed) in encoded.items()
+        for name, (artifact, at, form, is_attached, listed, repeats) in encoded.items()
     }
 
 

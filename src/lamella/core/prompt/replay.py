@@ -39,7 +39,7 @@ from lamella.core.prompt.attachments import collect_attachments, is_in_working_s
 from lamella.core.prompt.cache_history import CacheHistoryBuilder
 from lamella.core.prompt.folding import fold_library
 from lamella.core.prompt.layers.history import HistoryTurn, make_plain_turns
-from lamella.core.prompt.layers.library import LibraryEntry
+from lamella.core.prompt.layers.library import LibraryEntry, attachment_age
 from lamella.core.prompt.layers.model import message_position
 from lamella.core.prompt.layers.turn import NO_ATTACHMENTS, RenderedAttachments, render_attachments, with_updates_joined
 from lamella.core.prompt.prompt import build_question_message, has_system_message
@@ -374,7 +374,10 @@ class _PricedHistoryReplay(_AppendOnlyReplay):
         self._turn_settings = turn_settings
         self._trail = CacheHistoryBuilder(
             state.cache_history,
-            {name: state.turn_count - one.last_attached_turn for name, one in state.library.items()},
+            {
+                name: attachment_age(one, turn_settings, turn_number=state.turn_count)
+                for name, one in state.library.items()
+            },
         )
         # The state's working set was computed with the settings of its last turn, which may have been different.
         self._knows_set = False
@@ -429,7 +432,12 @@ class _PricedHistoryReplay(_AppendOnlyReplay):
             self.state = record_turn_attachments(state, turn, attached, rendered=shown, shown_in_full=whole)
         self._trail.record_requests((layout_plan,), question_index=asked_at, working_set=in_set)
         if attached:
-            self._trail.add_known(artifact.id for artifact in attached)
+            self._trail.add_known(artifact.id for artifact in attached if self._restarts_age(artifact))
+
+    def _restarts_age(self, artifact: Artifact) -> bool:
+        """Return whether an attachment of the last added turn is new, or its age counts from its last turn."""
+        entry = self.state.library.get(artifact.id)
+        return entry is None or bool(self._turn_settings.linger) or not entry.repeats
 
     def _current_working_set(self, attached: Sequence[Artifact], number: int) -> tuple[str, ...]:
         """Return the working set of a turn.

@@ -38,6 +38,7 @@ class LibraryEntry(Struct, frozen=True, kw_only=True, gc=False):
 
     Attributes:
         last_attached_turn: Number of the turn that attached it last.
+        repeats: How many turns in a row before that one attached it with the same text.
         form: A smaller form, given by a compaction until it is attached again, or because it embeds images.
         stays_attached: True if it stays attached until detached, False if it was detached, None if it leaves the
             working set some turns after its last attachment (setting ``linger``).
@@ -49,6 +50,23 @@ class LibraryEntry(Struct, frozen=True, kw_only=True, gc=False):
     form: ArtifactForm | None = None
     stays_attached: bool | None = None
     is_listed: bool = False
+    repeats: int = 0
+
+
+def count_repeats(entry: LibraryEntry | None, artifact: Artifact, *, turn_number: int) -> int:
+    """Return how many turns in a row before this one attached an artifact with the text that it has now."""
+    is_repeated = entry is not None and entry.last_attached_turn == turn_number - 1
+    return entry.repeats + 1 if entry is not None and is_repeated and entry.artifact.hash == artifact.hash else 0
+
+
+def attachment_age(entry: LibraryEntry, turn_settings: TurnSettings, *, turn_number: int) -> int:
+    """Return the age of an attachment in turns, by which one can tell when it is likely to leave.
+
+    With retention, an attachment leaves some turns after the one that attached it last. Without, it leaves after as many
+    turns as its user works with it, so its age counts from when its text came.
+    """
+    age = turn_number - entry.last_attached_turn
+    return age if turn_settings.linger else age + entry.repeats
 
 
 class PlacedArtifact(Struct, frozen=True, kw_only=True, gc=False):
