@@ -53,6 +53,51 @@ def test_explicit_settings_are_never_changed(converse: type[Watched], given: dic
     assert seen[-1] == ["a.md", "b.md"]
 
 
+# Each file is listed for three turns and leaves then.
+NAMES = [f"n{number}" for number in range(20)]
+STAYING = [" ".join(NAMES[max(0, at - 2) : at + 1]) for at in range(20)]
+
+
+def steps_cache(folder: Path) -> str:
+    """Write facts of a model whose cache serves every prefix, so that the order of notes within a message matters."""
+    file = folder / "facts.toml"
+    file.write_text(
+        '[[model]]\nmatch = "steps"\nas_of = 2026-11-17\nlike = "claude-sonnet-5"\nread = 0.5\nlifetime = 300\n'
+        "minimum = 1024\ngranularity = 128\nbreakpoints = 0\nimplicit = true\nbills_writes = false\n"
+        'lifetimes = [{name = "5m", seconds = 300, write = 1}]\n'
+    )
+    return str(file)
+
+
+@pytest.mark.moves_prefix(reason="notes that are no longer listed are cut out")
+def test_listing_notes_in_each_turn_costs_the_same_as_attaching_them_once(
+    converse: type[Watched], tmp_path: Path
+) -> None:
+    texts = {name: f"{name} " * 2_000 for name in NAMES}
+    facts = steps_cache(tmp_path)
+    sizes: list[list[int]] = []
+    for listed in (True, False):
+        chat = converse(
+            layout="auto",
+            attachments="turn" if listed else "sticky",
+            linger=0,
+            model="anthropic:steps",
+            model_facts=facts,
+            window=10**6,
+        )
+        before: set[str] = set()
+        sent: list[int] = []
+        for names in map(str.split, STAYING):
+            new = names if listed else [name for name in names if name not in before]
+            gone = () if listed else tuple(f"{name}.md" for name in sorted(before - {*names}))
+            turn = chat.ask("go on", attach=[note(name, texts[name]) for name in new], detach=gone, at=START)
+            sent.append(turn.envelope.prompt.total)
+            chat.reply("r", at=START)
+            before = {*names}
+        sizes.append(sent)
+    assert sizes[0] == sizes[1]
+
+
 def test_learnt_retention_survives_reopening_and_branches(tmp_path: Path) -> None:
     url, at = f"sqlite:///{tmp_path / 'chats.db'}", START
     for number, names in enumerate(("ab", "ab", "ac", "c", "d")):

@@ -73,7 +73,7 @@ def test_repacking_does_not_load_texts() -> None:
 
 def test_listed_entry_and_known_artifact_round_trip() -> None:
     entry = LibraryEntry(
-        artifact=NOTE, last_attached_turn=3, form=ArtifactForm.HANDLE, stays_attached=False, is_listed=True
+        artifact=NOTE, last_attached_turn=3, form=ArtifactForm.HANDLE, stays_attached=False, is_listed=True, repeats=2
     )
     shelves = CheckpointTables()
     packed = shelves.encode_entry(entry)

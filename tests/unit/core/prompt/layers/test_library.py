@@ -10,9 +10,11 @@ from lamella.core.log.turn import ArtifactForm, AttachmentMode, CarryForwardMode
 from lamella.core.prompt.layers.library import (
     LibraryEntry,
     PlacedArtifact,
+    attachment_age,
     build_library_layer,
     can_shrink,
     choose_carried_form,
+    count_repeats,
     image_note_form,
     make_placed_artifact,
     place_in_library,
@@ -46,6 +48,20 @@ def fold(
 
 def entry(artifact: Artifact, form: ArtifactForm | None = None) -> LibraryEntry:
     return LibraryEntry(artifact=artifact, last_attached_turn=0, form=form)
+
+
+def test_repeats_count_turns_in_a_row_with_the_same_text() -> None:
+    one = LibraryEntry(artifact=note("a.md", "A"), last_attached_turn=4, repeats=2)
+    assert count_repeats(one, note("a.md", "A"), turn_number=5) == 3
+    assert count_repeats(one, note("a.md", "changed"), turn_number=5) == 0
+    assert count_repeats(one, note("a.md", "A"), turn_number=6) == 0
+    assert count_repeats(None, note("a.md", "A"), turn_number=5) == 0
+
+
+def test_age_counts_from_first_text_without_retention_and_from_last_turn_with_it() -> None:
+    one = LibraryEntry(artifact=note("a.md", "A"), last_attached_turn=4, repeats=2)
+    assert attachment_age(one, TurnSettings(linger=0), turn_number=5) == 3
+    assert attachment_age(one, TurnSettings(linger=2), turn_number=5) == 1
 
 
 def test_placed_artifact_has_newest_content_position_and_tokens() -> None:
