@@ -98,7 +98,7 @@ def plan_clearing(
     if not _may_clear(prompt):
         return None
     results = list_clearable_results(prompt, tokenizer, kept_ids, kept_tools)
-    cut = choose_cut(prompt, state, profile, results)
+    cut = choose_cut(prompt, pending_state, profile, results)
     if cut is None:
         return None
     removed = tuple([result.id for result in cut.results])
@@ -353,7 +353,7 @@ def _served_after_cut(prompt: Prompt, state: PromptState, profile: CacheProfile,
     if not profile.marks:
         return last
     positions = [one.position for one in state.cache_history.entries if one.position <= last]
-    positions += [at for at in _request_ends(prompt) if at <= last]
+    positions += [at for at in _cached_request_ends(prompt, state) if at <= last]
     served = max(positions, default=None)
     if served is None:
         return None
@@ -363,11 +363,20 @@ def _served_after_cut(prompt: Prompt, state: PromptState, profile: CacheProfile,
     return 0 if prompt.first_message and 0 in positions else None
 
 
-def _request_ends(prompt: Prompt) -> Iterator[int]:
-    """Yield the index of the last message of each earlier request of the turn under way."""
-    at = prompt.question_index
+def _cached_request_ends(prompt: Prompt, state: PromptState) -> Iterator[int]:
+    """Yield the index of the last message of each earlier request of the turn under way that the cache has as it is.
+
+    A cut changed everything behind it, so only what was sent since then is of use, and what is before the cut. A request
+    that was sent since has at least the tokens of the one with the cut.
+    """
+    since_cut = 0
+    if any(one.id == prompt.cleared_since for one in prompt.rounds):
+        yield max(prompt.breakpoints)
+        since_cut = state.last_compacted_total or 0
+    offsets, at = _token_offsets(prompt), prompt.question_index
     for _, results in group_rounds(prompt.rounds):
-        yield at
+        if offsets[at + 1] >= since_cut:
+            yield at
         at += 1 + len(results)
 
 

@@ -45,7 +45,7 @@ from lamella.core.prompt.layers.library import (
     count_repeats,
 )
 from lamella.core.prompt.layers.model import build_system_layer, message_position
-from lamella.core.prompt.prompt import has_system_message
+from lamella.core.prompt.prompt import MAX_PLANNED_BREAKPOINTS, has_system_message
 from lamella.core.prompt.receipts import UNDO_CAUSE
 from lamella.core.prompt.rules import rules_change_prompt
 from lamella.core.prompt.state import PromptState, get_index
@@ -656,8 +656,6 @@ def keep_compacted_prefix(state: PromptState, layout_plan: LayoutPlan) -> Layout
 # Dropped attachments that the reason of a plan names, at most.
 _MAX_NAMED_DROPS = 3
 _HASH_IN_ID = re.compile(r":[0-9a-f]{8,}$")
-# Breakpoints that a layout plan may ask for, at most: one is left for the end of the request.
-_MAX_PLANNED_BREAKPOINTS = 3
 
 
 def adapt_plan_to_clearing(layout_plan: LayoutPlan, cleared_from: int) -> LayoutPlan:
@@ -672,7 +670,7 @@ def adapt_plan_to_clearing(layout_plan: LayoutPlan, cleared_from: int) -> Layout
     others = [mark for mark in layout_plan.breakpoints if mark != last]
     # The system message comes first, then breakpoints before the results, since those have an entry already.
     others.sort(key=lambda mark: (mark > last, mark))
-    marks = tuple(sorted([last, *others[: _MAX_PLANNED_BREAKPOINTS - 1]]))
+    marks = tuple(sorted([last, *others[: MAX_PLANNED_BREAKPOINTS - 1]]))
     return replace(layout_plan, breakpoints=marks)
 
 

@@ -361,7 +361,7 @@ def to_cache_request(prompt: Prompt, *, at: datetime | None) -> CacheRequest:
             prompt.messages,
             prompt.tools,
             stable_messages=None if prompt.rounds else stable,
-            requested=prompt.layout_plan.breakpoints,
+            requested=prompt.breakpoints,
             by_provider=prompt.turn_settings.cache_marks is BreakpointMode.AUTOMATIC,
         ),
     )

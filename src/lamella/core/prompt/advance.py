@@ -121,6 +121,7 @@ def advance_by_turn(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, 
         dropped=dropped,
         history_rewrite=turn.history_rewrite,
         compaction_step=before.compaction_step,
+        cleared_since=before.cleared_since,
         pinned=now.pinned,
         triggers=prefix_change_triggers(before, turn),
         warnings=warnings,
@@ -137,6 +138,7 @@ def advance_by_turn(state: PromptState, turn: Turn, plan_layout: LayoutPlanner, 
         compaction_step=None,
         kept_messages=None,
         cleared_from=None,
+        cleared_since=None,
     )
     opened = replace_tool_rounds_of_waiting_turn(opened, turn.rounds) if turn.rounds else opened
     return opened if turn.reply is None else add_reply_to_waiting_turn(opened, turn.reply, reply_id=turn.reply_id)

@@ -269,7 +269,7 @@ def make_request(
         # If costs decide the layout, the plan already says what to cache longer; the pause must not decide it again.
         expected_pause=None if prompt.layout_plan.priced else expected_pause,
         previous_reply_id=previous_reply_id,
-        breakpoints=prompt.layout_plan.breakpoints,
+        breakpoints=prompt.breakpoints,
         long_lifetime_until=prompt.layout_plan.long_lifetime_until,
         temperature=turn_settings.temperature,
         breakpoint_mode=None

@@ -61,6 +61,8 @@ from lamella.core.values import replace, repr_without
 # Increase this number when the same state renders to other bytes. The ledger then reports a Lamella upgrade and not
 # a bug. A golden file pins the output of each version.
 RENDERER_VERSION = 6
+# Breakpoints that a request may ask for, at most: one is left for its end.
+MAX_PLANNED_BREAKPOINTS = 3
 # A C-level getter: a replay checks the system parts of thousands of prompts.
 _get_system_parts = attrgetter(*SYSTEM_PART_NAMES)
 # The history mode may hide thousands of turns.
@@ -88,6 +90,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
         dropped: Ids that the user dropped with this turn.
         history_rewrite: Set if an edit or a switch of branch changed the messages before this turn.
         compaction_step: Name of the compaction step that changed earlier bytes, or ``undo``.
+        cleared_since: Id of the first tool result that the last cut for costs cleared before this request.
         pinned: Ids of messages that compaction must not remove.
         triggers: Other actions of this turn that may change the prefix.
         renderer_version: The renderer version under which the provider received this prompt.
@@ -121,6 +124,7 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
     dropped: tuple[str, ...] = ()
     history_rewrite: HistoryChangeReason | None = None
     compaction_step: str | None = None
+    cleared_since: str | None = None
     pinned: frozenset[str] = frozenset()
     triggers: frozenset[PrefixChangeTrigger] = frozenset()
     renderer_version: int = RENDERER_VERSION
@@ -184,6 +188,21 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
             opening[1:1] = list_digest_pieces(self.shown_digest)
             messages[first] = prepend_blocks(messages[first], opening, count=count)
         return tuple(messages)
+
+    @property
+    def breakpoints(self) -> tuple[int, ...]:
+        """Indices of the messages after which this request wants a cache breakpoint, apart from its end.
+
+        The plan of the turn does not know its tool rounds. If results among them were cleared, the cache still serves
+        everything before the first of them, so the message before it gets a breakpoint.
+        """
+        planned = self.layout_plan.breakpoints
+        offset = next((at for at, one in enumerate(self.rounds) if one.id == self.cleared_since), None)
+        if offset is None:
+            return planned
+        # The system message comes first, then the breakpoints that are nearest to the end.
+        others = sorted(planned, key=lambda mark: (mark != 0, -mark))
+        return tuple(sorted({self.question_index + offset, *others[: MAX_PLANNED_BREAKPOINTS - 1]}))
 
     @cached_property
     def preamble(self) -> HistoryPreamble:

@@ -79,6 +79,7 @@ def apply_receipt(
         last_compacted_total=receipt.tokens_after,
         compaction_step=_get_earliest_changing_step(receipt),
         cleared_from=None,
+        cleared_since=None,
     )
 
 
@@ -100,6 +101,7 @@ def clear_results(
         last_compacted_total=tokens_after,
         compaction_step=state.compaction_step or CompactionStepName.TOOL_RESULTS,
         cleared_from=None if folds else min(first, state.cleared_from or first),
+        cleared_since=None if folds else result_ids[0],
         cache_history=state.cache_history._replace(entries=entries),
     )
 

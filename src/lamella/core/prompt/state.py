@@ -38,6 +38,7 @@ class PromptState(Struct, frozen=True, kw_only=True, gc=False):
             reset when the next turn is built.
         cleared_from: Index of the first message that the last compaction changed, if it only cleared tool results where
             they are; reset when the next turn is built.
+        cleared_since: Id of the first tool result that the last such compaction cleared; reset like ``cleared_from``.
         index: The index of ``library`` and ``placed``, if it was needed; ``get_index`` builds it.
     """
 
@@ -65,6 +66,7 @@ class PromptState(Struct, frozen=True, kw_only=True, gc=False):
     rules: RuleChanges = RuleChanges()
     kept_messages: int | None = None
     cleared_from: int | None = None
+    cleared_since: str | None = None
     index: ArtifactIndex | None = None
 
 
