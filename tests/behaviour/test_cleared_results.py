@@ -37,15 +37,16 @@ class Agent:
     def read(
         self, path: str, *, words: int = 1_000, line: int | None = None, signed: ProviderReply | None = None
     ) -> Turn:
-        call = ToolCall(
-            id=f"c{len(self.turns)}",
-            name="read_file",
-            arguments=json.dumps({"path": path} | ({} if line is None else {"line": line})),
-        )
+        arguments = {"path": path} | ({} if line is None else {"line": line})
+        return self.call("read_file", arguments, f"{path} " * words, signed=signed)
+
+    def call(
+        self, name: str, arguments: dict[str, object], output: str, *, signed: ProviderReply | None = None
+    ) -> Turn:
+        call = ToolCall(id=f"c{len(self.turns)}", name=name, arguments=json.dumps(arguments))
         reply = ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(call,), provider_reply=signed)
         self.chat.reply(ModelAnswer(reply=reply), at=self.at)
         self.at += timedelta(seconds=5)
-        output = f"{path} " * words
         self.turns.append(self.chat.submit_tool_outputs([ToolOutput(call=call.id, output=output)], at=self.at))
         return self.turns[-1]
 
@@ -85,13 +86,54 @@ def test_results_of_the_task_under_way_stay() -> None:
     assert not agent.cleared
 
 
-def test_results_are_unused_once_twenty_more_follow() -> None:
+def test_file_of_a_long_turn_is_unused_once_forty_results_follow_the_last_call_that_names_it() -> None:
     agent = Agent()
     agent.ask()
-    for number in range(60):
-        agent.read(f"{number}.py")
-    assert agent.cleared
-    assert "0.py" not in agent.turns[-1].messages[3].text
+    for path in ("left.py", "named.py"):
+        agent.read(path, words=6_000)
+    for number in range(40):
+        agent.read(f"{number}.py", words=5)
+        if number == 20:
+            agent.call("edit_file", {"path": "named.py", "text": "new"}, "The file was changed.")
+    assert not agent.cleared
+    while not agent.cleared:
+        agent.read(f"more{len(agent.turns)}.py", words=5)
+    shown = [message.text for message in agent.turns[-1].messages]
+    assert not any(text.startswith("left.py left.py") for text in shown)
+    assert any(text.startswith("named.py named.py") for text in shown)
+
+
+def test_result_that_names_no_file_is_unused_sooner_in_a_long_turn() -> None:
+    agent = Agent()
+    agent.ask()
+    agent.call("search", {"query": "tide"}, "tide " * 6_000)
+    for number in range(18):
+        agent.read(f"{number}.py", words=5)
+    assert not agent.cleared
+    while not agent.cleared:
+        agent.read(f"more{len(agent.turns)}.py", words=5)
+    assert len(agent.turns) < 60
+
+
+def test_cut_among_tool_rounds_gets_a_breakpoint_and_later_ones_are_priced_by_what_is_cached() -> None:
+    agent = Agent()
+    agent.ask()
+    for number in range(6):
+        agent.read(f"{number}.py", words=400)
+    for cut in (1, 2):
+        agent.call("search", {"query": f"tide {cut}"}, "tide " * 6_000)
+        while len(agent.cleared) < cut:
+            agent.read(f"more{len(agent.turns)}.py", words=5)
+        turn = agent.turns[-1]
+        sent = turn.messages
+        first = next(at for at, one in enumerate(sent) if one.call_id and one.text != agent.turns[-2].messages[at].text)
+        assert first - 1 in turn.envelope.prompt.breakpoints
+        before = sum(message.tokens for message in sent[:first])
+        assert turn.cache is not None
+        # All but the last few blocks before the cut, and the overhead of each message.
+        assert turn.cache.read > before * 0.9
+        # The reason names what the cut costs: everything behind it is written and not read.
+        assert turn.cache.read + turn.cache.write + turn.cache.uncached == turn.tokens.total
 
 
 def test_a_repeated_read_makes_the_earlier_one_unused() -> None:

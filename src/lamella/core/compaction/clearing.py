@@ -1,6 +1,7 @@
 """Clear tool results that are no longer in use, once reading them has cost as much as removing them will.
 
-A result is unused if the same call was made again, if it belongs to an earlier turn, or if many results follow it.
+A result is unused if the same call was made again, or if it belongs to an earlier turn. In a long turn it is also unused
+some results after the last call that named its file, and sooner if it names none, as search results and test logs.
 Each request reads an unused result again and pays for it. ``plan_clearing`` adds up what has been paid so far. It clears
 the unused results behind some message as soon as that sum is larger than the cost of a cut there: everything behind
 the cut has to be written to the cache again. If the cache has expired, a cut costs nothing.
@@ -30,8 +31,11 @@ from lamella.core.values import replace
 MIN_CLEARED_TOKENS = 4_000
 # Results of this many tokens together are worth the cost of a new tool, which changes every byte of a request.
 RESULTS_WORTH_RECALL = 4 * MIN_CLEARED_TOKENS
-# A result is unused once more than this many results that are still in full follow it.
+# A turn with more results than this is long. All results of a shorter one stay in use until the turn ends.
 MAX_RESULTS_IN_USE = 20
+# In a long turn, a result is in use until more than this many results follow the last call that names its file; those
+# that name no file, until more than this many follow it. Tuned on the even seeds of `python -m bench agents`.
+_FILE_STAYS_FOR, _OTHERS_STAY_FOR = 40, 3
 # A handle must be at least this much shorter than the result.
 MIN_FREED_TOKENS = 10
 # The results of the last tool rounds of the turn under way are always kept.
@@ -286,10 +290,6 @@ def _unused_since(found: Sequence[_FoundResult]) -> list[int | None]:
     """Return for each result the first request in which it was unused; None if it is in use."""
     since: list[int | None] = [one.next_turn for one in found]
     newest: dict[tuple[str, str], int] = {}
-    # In full, and so among those that count as following an earlier result.
-    full = [index for index, one in enumerate(found) if one.message.segment.form is not ArtifactForm.HANDLE]
-    for later, index in zip(full[MAX_RESULTS_IN_USE + 1 :], full, strict=False):
-        since[index] = _earlier(since[index], found[later].request)
     for index in range(len(found) - 1, -1, -1):
         one = found[index]
         for key in _result_keys(one.call):
@@ -297,7 +297,24 @@ def _unused_since(found: Sequence[_FoundResult]) -> list[int | None]:
                 since[index] = _earlier(since[index], newest[key])
         for key in _superseded_keys(one.call):
             newest[key] = one.request
+    first = next((index for index, one in enumerate(found) if one.next_turn is None), len(found))
+    for index, request in enumerate(_unused_in_long_turn(found[first:]), start=first):
+        since[index] = since[index] if request is None else _earlier(since[index], request)
     return since
+
+
+def _unused_in_long_turn(found: Sequence[_FoundResult]) -> Iterator[int | None]:
+    """Yield for each result of the turn under way since when it is unused because the turn is long."""
+    if len(found) <= MAX_RESULTS_IN_USE:
+        return
+    paths = [_find_path(one.call)[0] for one in found]
+    named_last = {path: index for index, path in enumerate(paths)}
+    for index, (one, path) in enumerate(zip(found, paths, strict=True)):
+        # What the model asked for a second time is as much in use as a file.
+        stays_for = _OTHERS_STAY_FOR if path is None and one.call.name != RECALL_TOOL else _FILE_STAYS_FOR
+        last = index if path is None else named_last[path]
+        end = max(last + stays_for + 1, MAX_RESULTS_IN_USE)
+        yield found[end].request if end < len(found) else None
 
 
 def _earlier(one: int | None, other: int) -> int:
