@@ -89,8 +89,8 @@ def test_results_of_the_task_under_way_stay() -> None:
 def test_file_of_a_long_turn_is_unused_once_forty_results_follow_the_last_call_that_names_it() -> None:
     agent = Agent()
     agent.ask()
-    for path in ("left.py", "named.py"):
-        agent.read(path, words=6_000)
+    agent.read("left.py", words=6_000)
+    agent.read("named.py", words=1_000)
     for number in range(40):
         agent.read(f"{number}.py", words=5)
         if number == 20:
@@ -128,12 +128,9 @@ def test_cut_among_tool_rounds_gets_a_breakpoint_and_later_ones_are_priced_by_wh
         sent = turn.messages
         first = next(at for at, one in enumerate(sent) if one.call_id and one.text != agent.turns[-2].messages[at].text)
         assert first - 1 in turn.envelope.prompt.breakpoints
-        before = sum(message.tokens for message in sent[:first])
+        # All but the last few blocks before the cut are served, and the overhead of each message.
         assert turn.cache is not None
-        # All but the last few blocks before the cut, and the overhead of each message.
-        assert turn.cache.read > before * 0.9
-        # The reason names what the cut costs: everything behind it is written and not read.
-        assert turn.cache.read + turn.cache.write + turn.cache.uncached == turn.tokens.total
+        assert turn.cache.read > 0.9 * sum(message.tokens for message in sent[:first])
 
 
 def test_a_repeated_read_makes_the_earlier_one_unused() -> None:

@@ -134,8 +134,9 @@ class CacheSimulation(Struct, frozen=True, kw_only=True, gc=False):
             _, best_entry = max(forks, key=lambda pair: pair[0], default=(NO_COMMON_PREFIX, None))
             shared = count_shared_prefix_tokens(best_entry, request, tokenizer, profile=profile) if best_entry else 0
             usage = split_by_price_class(shared, request.total, profile)
-        # A request that the new one contains as a prefix cannot serve more than the new one.
-        kept = [(one, fork) for fork, one in forks if fork[0] < len(one.messages)]
+        # A request that the new one contains as a prefix cannot serve more than the new one, unless a later request is
+        # cut before the entries of the new one.
+        kept = [(one, fork) for fork, one in forks if profile.marks or fork[0] < len(one.messages)]
         remembered = (*kept[-_MAX_REMEMBERED_REQUESTS + 1 :], (request, NO_COMMON_PREFIX))
         return usage, CacheSimulation(requests=remembered)
 
