@@ -37,7 +37,7 @@ class Agent:
     def read(
         self, path: str, *, words: int = 1_000, line: int | None = None, signed: ProviderReply | None = None
     ) -> Turn:
-        arguments = {"path": path} | ({} if line is None else {"line": line})
+        arguments: dict[str, object] = {"path": path} | ({} if line is None else {"line": line})
         return self.call("read_file", arguments, f"{path} " * words, signed=signed)
 
     def call(
