@@ -24,7 +24,7 @@ def test_in_library_earlier_messages_are_typed_text_replies_and_the_calls_of_too
     result = turn.envelope.layer(LayerId.L4).segments[0]
     stub = (
         "<tool_result>t()\n"
-        f"<left_out>1 characters of output. Make the call again, or recall {result.id}.</left_out>\n</tool_result>\n"
+        f"<left_out>1 characters of output: {result.id}. Make the call again to read it.</left_out>\n</tool_result>\n"
     )
     picture = "[Picture: image. It is left out here; attach it again to see it.]\n"
     assert [(message.role, message.text) for message in turn.messages[1:]] == [
@@ -70,7 +70,7 @@ def test_library_layout_drops_tool_result_after_its_turn_but_keeps_call(
     assert "a result of weight" not in turn.envelope.text
     (stub,) = [segment for segment in turn.envelope.layer(LayerId.L4).segments if segment.kind == "tool"]
     assert (stub.form, stub.place) == ("handle", "message:0")
-    assert f"recall {stub.id}." in turn.messages[0].text
+    assert f"output: {stub.id}." in turn.messages[0].text
 
 
 def test_turn_without_a_reply_gets_the_empty_one(converse: type[Watched]) -> None:

@@ -11,7 +11,7 @@ from lamella.providers import ToolCall
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 LOG = "".join(f"line {number:05} of the log\n" for number in range(4_000))
-HANDLE = re.compile(r"recall (tool:read_log:[0-9a-f]{12}) with start (\d+)")
+HANDLE = re.compile(r"(tool:read_log:[0-9a-f]{12}) from character (\d+) on")
 
 
 def read_log() -> str:

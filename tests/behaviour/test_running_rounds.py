@@ -87,7 +87,7 @@ def test_removed_rounds_leave_a_line_and_reopen_the_same(layout: str, tmp_path: 
         assert turn.tokens.total <= 0.95 * 1_500
     results = [message.text for message in turn.messages if message.role == "tool"]
     assert len(results) < 12
-    assert results[0].startswith(f"<left_out>{12 - len(results)} earlier calls of this turn; recall finds")
+    assert results[0].startswith(f"<left_out>{12 - len(results)} earlier calls of this turn.")
     assert conversation.recall("Page 0")[0].passage.text == read_page(0)
     conversation.reply("That is all.")
     anew = lamella.open(place, summarizer="off").chat("long")

@@ -1,4 +1,8 @@
-"""Digests of what each version of the renderer makes of the golden conversations."""
+"""Digests of what each version of the renderer makes of the golden conversations.
+
+A wording that a stored turn setting chooses keeps the version: turns of older stores have the value of their time and
+render as they did (``test_placeholders.py``). Such a change replaces the digests of the current version by hand.
+"""
 
 import json
 from hashlib import sha256

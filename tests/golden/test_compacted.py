@@ -2,7 +2,8 @@
 
 Each archive was written, and each request recorded, by an earlier version: plain and summarised ones before the chain
 removed replies before questions, the others before it had a digest. They cannot be made again by this version, so no
-command regenerates these files.
+command regenerates these files. In ``rules`` the last compaction was never sent, so its placeholders have today's
+wording.
 """
 
 import json

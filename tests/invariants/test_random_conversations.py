@@ -1,4 +1,4 @@
-"""Random conversations never reach a dead end, and no compaction loses anything for good.
+"""Random conversations never reach a dead end, no compaction loses anything for good, and no placeholder names a tool.
 
 They mix what conversations have: pins, pictures, notes, selections, tool rounds, results, rules, history modes, undo,
 compactions by hand, long and short messages, and replies larger than the window. A question may be refused only for
@@ -102,6 +102,8 @@ class _Talk:
             self.check_refusal(error, typed)
             return
         assert turn.tokens.total <= 0.95 * self.window
+        # The model has no tools, so nothing may tell it to use one. The user never writes the word.
+        assert not any("recall" in message.text for message in turn.messages)
         if random.random() < 0.3 and not self.run_rounds():
             return
         chat.reply(write(random, random.choice((1, 10, 40, 150, 600, 2 * self.window))))

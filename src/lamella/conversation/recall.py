@@ -39,13 +39,14 @@ _NOTICE_CHARS, _MAX_LABEL_CHARS = 100, 200
 # How many hits a model may ask for at once.
 _MAX_HITS = 20
 
-# How placeholders in the prompt refer to removed replies.
+# How placeholders in the prompt refer to removed replies, and the digest and summaries to messages.
 _TURN_QUERY = re.compile(r"\s*turn (\d{1,9})\s*", re.IGNORECASE)
+_MESSAGE_QUERY = re.compile(r"\s*(?:message (\d{1,9})|\[(\d{1,9})\])\s*", re.IGNORECASE)
 _EXCERPT_CHARS = 300
 RECALL_TOOL = "recall"
 # Recall hints that are added to a question unasked: how many, their introduction, and the length of the recorded query.
 _MAX_HINTS = 2
-_HINT_HEADING = "Of what left the prompt, this may be meant; recall reads it whole."
+_HINT_HEADING = "Of what left the prompt, this may be meant."
 _MAX_QUERY_CHARS = 200
 
 Hit = TypeVar("Hit", bound=SearchHit)
@@ -101,11 +102,18 @@ class BranchSearch:
         last call.
         """
         check_query(query, limit, max_tokens)
-        excluded, named = self._list_ids_in_prompt_in_full(get_prompt, state_key), _TURN_QUERY.fullmatch(query)
+        excluded = self._list_ids_in_prompt_in_full(get_prompt, state_key)
+        turn, message = _TURN_QUERY.fullmatch(query), _MESSAGE_QUERY.fullmatch(query)
         index = self.get_index(history)
-        if named is not None:
+        if turn is not None or message is not None:
             there = list_passages(history.list_turns(), history.message_ids)
-            hits = _turn_to_hits(there, named[1], without=excluded, limit=limit)
+            hits = (
+                _turn_to_hits(there, int(turn[1]), without=excluded, limit=limit)
+                if turn is not None
+                else _message_hits(there, int(message[1] or message[2]), without=excluded)
+                if message is not None
+                else ()
+            )
             names = [hit.passage.id for hit in hits]
             found = fit_hits_and_neighbours_to_budget(
                 index, hits, query, count=count, max_tokens=max_tokens, named=names
@@ -202,15 +210,25 @@ def _is_positive_integer(number: object) -> bool:
 
 
 def _turn_to_hits(
-    passages: Sequence[Passage], turn: str, *, without: Set[str], limit: int | None
+    passages: Sequence[Passage], turn: int, *, without: Set[str], limit: int | None
 ) -> tuple[SearchHit, ...]:
     """Return the messages and attachments of a turn, the reply first.
 
     Placeholders in the prompt name a removed reply by its turn, so the reply is most likely meant.
     """
-    there = [one for one in passages if one.place == f"turn {int(turn)}" and one.id not in without]
+    there = [one for one in passages if one.place == f"turn {turn}" and one.id not in without]
     there.sort(key=lambda one: one.role != MessageAuthor.REPLY)
     return tuple(SearchHit(passage=one, score=1.0, excerpt=one.text[:_EXCERPT_CHARS]) for one in there[:limit])
+
+
+def _message_hits(passages: Sequence[Passage], number: int, *, without: Set[str]) -> tuple[SearchHit, ...]:
+    """Return the message with this number: questions are odd, replies even. Tool results and notes have none."""
+    turn, role = (number + 1) // 2, MessageAuthor.USER if number % 2 else MessageAuthor.REPLY
+    return tuple(
+        SearchHit(passage=one, score=1.0, excerpt=one.text[:_EXCERPT_CHARS])
+        for one in passages
+        if one.place == f"turn {turn}" and one.role == role and one.id == one.message and one.id not in without
+    )
 
 
 def make_recall_tool(
@@ -228,7 +246,8 @@ def make_recall_tool(
         name=RECALL_TOOL,
         description=(
             "Find earlier messages, notes and tool results of this conversation that no longer stand in the prompt, "
-            "and read them word for word. Use it when something was left out, shortened or summarised."
+            "and read them word for word. Use it when something was left out, shortened or summarised. Whatever stands "
+            "in its place names it: give that name as the query, such as turn 12, [23] for a message, a path or an id."
         ),
         parameters=_RECALL_PARAMETERS,
         run=run,

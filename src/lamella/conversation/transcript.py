@@ -249,7 +249,8 @@ def _list_settings(configured: ConversationSettings, turns: Sequence[Turn]) -> d
     model = turns[0].model if any(turn.model for turn in turns) else configured.model
     named = {"model": model, **asdict(configured.prompt_settings.budget), **asdict(turn_settings)}
     # The cues are part of the compaction setting.
-    del named["cues"], named["hidden_rules"], named["hidden_excerpts"]
+    for internal in ("cues", "hidden_rules", "hidden_excerpts", "names_recall"):
+        del named[internal]
     if _has_learned_retention(configured, turns):
         # A replay learns it again.
         del named["linger"]

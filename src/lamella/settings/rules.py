@@ -87,10 +87,10 @@ def build_prompt_settings(settings: Settings, adapters: "Adapters") -> PromptSet
 
 def build_turn_settings(settings: Settings) -> TurnSettings:
     """Build the turn settings: the settings that the bytes of a conversation's requests follow from."""
-    not_settings = ("cues", "hidden_rules", "hidden_excerpts")
+    not_settings = ("cues", "hidden_rules", "hidden_excerpts", "names_recall")
     values = {name: getattr(settings, name) for name in TurnSettings.__struct_fields__ if name not in not_settings}
     values |= {name: _parse_choice(name, values[name], choices) for name, choices in TURN_SETTING_CHOICES.items()}
-    return TurnSettings(**values, hidden_rules=False, hidden_excerpts=False)
+    return TurnSettings(**values, hidden_rules=False, hidden_excerpts=False, names_recall=False)
 
 
 def get_write_permission(settings: Settings, name: str = "note_writes") -> WritePermission:

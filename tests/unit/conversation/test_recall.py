@@ -53,7 +53,7 @@ def test_notice_of_shortened_reply_names_recall_query(
     assert chat.compact(0.5) is not None
     sent = [message.text for message in chat.ask("And now?").messages]
     chat.reply("Now.")
-    assert any("recall turn 3.]" in text for text in sent)
+    assert any("turn 3.]" in text for text in sent)
     found = chat.recall("turn 3")
     assert places(found)[0] == ("turn 3", "reply")
     assert found[0].passage.text == "Answer 1." + " And so on." * 20
@@ -74,6 +74,42 @@ def test_compacted_text_is_recalled_unchanged(
     assert places(chat.recall("shelf 21", limit=1)) == [("turn 5", "user")]
     chat.undo()
     assert chat.recall("code") == ()
+
+
+@pytest.mark.parametrize("make", CHATS)
+def test_id_of_text_in_prompt_recalls_nothing_else(make: Callable[..., Conversation | Conversation]) -> None:
+    chat = make(layout="in_place")
+    chat.ask(
+        "Compare notes/b.md with a.md: harbour.", attach=[Note(path="notes/a.md", text="The harbour of notes/b.md.")]
+    )
+    chat.reply("See notes/b.md.")
+    chat.ask("And this?", attach=[Note(path="notes/b.md", text="Boats.")], drop=["notes/a.md"])
+    assert [hit.passage.title for hit in chat.recall("harbour")] == ["notes/a.md"]
+    assert chat.recall("notes/b.md") == ()
+    assert "Nothing found" in answer_recall({"query": '"notes/b.md"'}, chat.recall)
+    assert [hit.passage.text for hit in chat.recall("notes/a.md")] == ["The harbour of notes/b.md."]
+
+
+def test_id_of_newer_version_recalls_the_older_one() -> None:
+    chat = Conversation(layout="library")
+    chat.ask("What?", attach=[Note(path="notes/b.md", text="Boats.")])
+    chat.reply("See notes/b.md.")
+    chat.ask("And now?", attach=[Note(path="notes/b.md", text="Ferries and more.")])
+    chat.reply("So.")
+    chat.ask("Well?", fold=True)
+    assert {hit.passage.text for hit in chat.recall("notes/b.md")} <= {"Boats."}
+
+
+@pytest.mark.parametrize("make", CHATS)
+@pytest.mark.parametrize("query", ["[6]", "message 6", " Message 6 "])
+def test_message_is_recalled_by_its_number(make: Callable[..., Conversation | Conversation], query: str) -> None:
+    chat = make(layout="in_place", window=4_000, reserve=500)
+    talk(chat)
+    chat.compact(0.2)
+    (found,) = chat.recall(query)
+    assert (found.passage.place, found.passage.role) == ("turn 3", "reply")
+    assert found.passage.text == "Answer 1." + " And so on." * 20
+    assert chat.recall("[99]") == ()
 
 
 @pytest.mark.parametrize("make", CHATS)

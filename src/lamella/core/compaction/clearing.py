@@ -225,7 +225,8 @@ def list_clearable_results(
             continue
         if one.call.name in kept_tools:
             continue
-        freed = one.message.segment.tokens - stub_result_message(one.message, tokenizer).segment.tokens
+        stub = stub_result_message(one.message, tokenizer, names_recall=prompt.turn_settings.names_recall)
+        freed = one.message.segment.tokens - stub.segment.tokens
         if freed >= MIN_FREED_TOKENS:
             paid = None if since is None else now - since
             results.append(ClearableResult(one.message.id, one.message_index, freed, paid))

@@ -67,6 +67,11 @@ class PromptDraft(Struct, frozen=True, kw_only=True, dict=True):
     turn_range: TurnRange = ALL_TURNS
 
     @property
+    def names_recall(self) -> bool:
+        """Whether placeholders name recall, as the turn settings say."""
+        return self.turn.turn_settings.names_recall
+
+    @property
     def tokens(self) -> int:
         return self.prompt.total
 
@@ -165,7 +170,7 @@ def make_draft(
 
 def apply_step_to_draft(draft: PromptDraft, step: CompactionStep) -> PromptDraft:
     """Apply one step to the draft and build its prompt again, so that the token count is exact."""
-    state = apply_step(draft.state, step, draft.tokenizer)
+    state = apply_step(draft.state, step, draft.turn.turn_settings, draft.tokenizer)
     if not draft.turn_range.since_message:
         state = recompute_tool_result_positions(state, draft.turn.turn_settings, draft.tokenizer)
     turn = draft.turn

@@ -194,7 +194,8 @@ def _iter_stub_candidates(draft: PromptDraft) -> Iterator[tuple[str, int]]:
             if placed_result.form is ArtifactForm.FULL and placed_result.artifact.id not in stay:
                 yield (
                     placed_result.artifact.id,
-                    placed_result.tokens - stub_tool_result(placed_result, draft.tokenizer).tokens,
+                    placed_result.tokens
+                    - stub_tool_result(placed_result, draft.tokenizer, names_recall=draft.names_recall).tokens,
                 )
         for message in turn.rounds:
             if (
@@ -256,8 +257,12 @@ def _is_unstubbed_result(message: HistoryMessage) -> bool:
     return message.segment.form is not ArtifactForm.HANDLE
 
 
+def _stub_tokens(message: HistoryMessage, draft: PromptDraft) -> int:
+    return stub_result_message(message, draft.tokenizer, names_recall=draft.names_recall).segment.tokens
+
+
 def _tokens_freed_by_stub(message: HistoryMessage, draft: PromptDraft) -> int:
-    return message.segment.tokens - stub_result_message(message, draft.tokenizer).segment.tokens
+    return message.segment.tokens - _stub_tokens(message, draft)
 
 
 # Scores of turns by how little a conversation misses them; a higher score is removed sooner.
@@ -430,7 +435,7 @@ def outline_replies(draft: PromptDraft) -> CompactionStep | None:
         if reply.segment.form is not ArtifactForm.HANDLE and reply.segment.tokens > SHORT_REPLY_TOKENS
     ]
     outlined = (
-        (reply.segment, outline_reply(reply.original, turn))
+        (reply.segment, outline_reply(reply.original, turn, names_recall=draft.names_recall))
         for reply, turn in large
         if reply.segment.form is ArtifactForm.FULL or not reply.text.startswith(OUTLINE_OPENING)
     )
@@ -504,7 +509,9 @@ def shorten_last_reply(draft: PromptDraft) -> CompactionStep | None:
         return None
     max_tokens = max(reply.segment.tokens - draft.excess_tokens, least)
     number = reply.turn or turn.turn_index + 1
-    text = shorten_to_ends(reply.original, number, max_tokens=max_tokens, count=draft.tokenizer.count)
+    text = shorten_to_ends(
+        reply.original, number, max_tokens=max_tokens, count=draft.tokenizer.count, names_recall=draft.names_recall
+    )
     if text is None:
         return None
     return CompactionStep(name=CompactionStepName.LAST_REPLY, removed=(reply.id,), outlines=(text,))
@@ -600,7 +607,8 @@ def _drop_turns(draft: PromptDraft) -> CompactionStep | None:
     weighed = {turn.id: turn.question_tokens + turn.reply_tokens + tools for turn, tools in whole}
     weights = ((name, weighed[name] + overhead) for name in ranked)
     # The notice about removed messages costs tokens too, unless the prompt already has it.
-    notice = 0 if draft.prompt.preamble.notice else draft.tokenizer.count(render_notice(len(turns), brief=True))
+    text = render_notice(len(turns), brief=True, names_recall=draft.names_recall)
+    notice = 0 if draft.prompt.preamble.notice else draft.tokenizer.count(text)
     taken = set(select_first_that_free_enough(weights, draft.excess_tokens + notice))
     return remove_turns_keeping_directives(
         draft, CompactionStepName.EXPENDABLE, [turn for name, turn in turns.items() if name in taken]
@@ -637,7 +645,10 @@ def _tokens_freed_by_replies(ranked: Sequence[HistoryTurn], draft: PromptDraft) 
         (reply, reply.turn or one.turn_index + 1) for one in ranked for reply in (one.reply, *one.joined_replies)
     )
     larger = ((reply.segment, turn) for reply, turn in replies if reply.segment.form is not ArtifactForm.HANDLE)
-    return ((segment.id, segment.tokens - count(stub_reply(turn))) for segment, turn in larger)
+    return (
+        (segment.id, segment.tokens - count(stub_reply(turn, names_recall=draft.names_recall)))
+        for segment, turn in larger
+    )
 
 
 def _make_removable_turns(turns: Sequence[HistoryTurn]) -> list[RemovableTurn]:

@@ -68,8 +68,8 @@ _CHECK_TEMPLATE = (
 _CHECK_TOKENS = 16
 # The number of the text of an earlier summary without message numbers.
 _UNNUMBERED = 0
-_NOTICE = "[n] is a message; recall returns it. Only names, numbers, dates and quotations were checked."
-_NOTICE_IF_CONFIRMED = "[n] is a message; recall returns it. Rules and a model checked each line."
+_NOTICE = "[n] is a message. Only names, numbers, dates and quotations were checked."
+_NOTICE_IF_CONFIRMED = "[n] is a message. Rules and a model checked each line."
 _CONVERSATION_LANGUAGE = "the language of the conversation"
 # In most languages a word has more than one token, so a limit in words at this rate stays within the token limit.
 _WORDS_PER_TOKEN = 0.6
@@ -437,7 +437,10 @@ def _tokens_freed_by_summary(turns: Sequence[HistoryTurn], draft: PromptDraft) -
         [(one.segment, one.turn or turn.turn_index + 1) for one in (turn.reply, *turn.joined_replies)] for turn in turns
     ]
     # An empty reply gets no line that says it is left out, so it frees nothing.
-    return [sum([one.tokens - count(stub_reply(turn)) for one, turn in every if one.text]) for every in replies]
+    return [
+        sum([one.tokens - count(stub_reply(turn, names_recall=draft.names_recall)) for one, turn in every if one.text])
+        for every in replies
+    ]
 
 
 def _count_original_tokens(turns: Sequence[HistoryTurn], tokenizer: Tokenizer) -> list[int]:

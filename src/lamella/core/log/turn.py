@@ -119,6 +119,9 @@ class TurnSettings(Struct, frozen=True, kw_only=True, gc=False):
     - ``cues``: additional phrases that mark a sentence of a hidden turn as a user rule.
     - ``hidden_rules``: whether the rules found in hidden turns are shown in a block, as in older turns.
     - ``hidden_excerpts``: whether the digest shows the directives of hidden turns, as in older turns.
+    - ``names_recall``: whether placeholders tell the model to use recall, as in older turns. Today they only name what
+      was left out, and the description of the recall tool says how to get it, so that no request without the tool
+      mentions it.
     """
 
     layout: LayoutMode = LayoutMode.LIBRARY
@@ -136,6 +139,7 @@ class TurnSettings(Struct, frozen=True, kw_only=True, gc=False):
     cues: tuple[str, ...] = ()
     hidden_rules: bool = True
     hidden_excerpts: bool = True
+    names_recall: bool = True
 
 
 class HistoryChangeReason(StrEnum):

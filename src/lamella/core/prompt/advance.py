@@ -195,7 +195,13 @@ def _build_question(
     if not attached and not layout_plan.keep_messages and not missing:
         return typed, NO_ATTACHMENTS, now
     position = message_position(question_index)
-    shown = render_attachments((*attached, *missing), placed=now.placed, position=position, tokenizer=tokenizer)
+    shown = render_attachments(
+        (*attached, *missing),
+        placed=now.placed,
+        position=position,
+        tokenizer=tokenizer,
+        names_recall=turn.turn_settings.names_recall,
+    )
     moved = list_pieces_moved_by_fold(now.library, now.placed, position) if layout_plan.keep_messages else ()
     question = build_question_message(shown, typed, count=tokenizer.count, moved=moved)
     return (
@@ -230,6 +236,7 @@ def _build_question_by_cost(
         position=message_position(question_index),
         working_set=in_set,
         tokenizer=tokenizer,
+        names_recall=turn.turn_settings.names_recall,
     )
     ages = {
         name: attachment_age(now.library[name], turn.turn_settings, turn_number=now.turn_count)
@@ -318,12 +325,22 @@ def _list_unplaced_sticky_attachments(
 def replace_tool_rounds_of_waiting_turn(state: PromptState, rounds: Sequence[ToolRound]) -> PromptState:
     """Return the state whose waiting turn has exactly these tool rounds; earlier ones are replaced."""
     prompt, stubbed = get_pending_prompt(state), state.history.stubbed_ids
-    messages = build_round_messages(
-        prompt.question.id, rounds, prompt.tokenizer, max_output_chars=prompt.turn_settings.tool_output
+    tokenizer, names_recall = prompt.tokenizer, prompt.turn_settings.names_recall
+    sent, unsent = (
+        build_round_messages(
+            prompt.question.id,
+            rounds,
+            tokenizer,
+            max_output_chars=prompt.turn_settings.tool_output,
+            names_recall=names_recall,
+        ),
+        tuple[HistoryMessage, ...](),
     )
     if stubbed:
-        messages = tuple(stub_result_message(one, prompt.tokenizer) if one.id in stubbed else one for one in messages)
-    sent, unsent = partition_rounds(messages, stubbed, prompt.tokenizer) if stubbed else (messages, ())
+        messages = tuple(
+            stub_result_message(one, tokenizer, names_recall=names_recall) if one.id in stubbed else one for one in sent
+        )
+        sent, unsent = partition_rounds(messages, stubbed, tokenizer, names_recall=names_recall)
     return replace(state, last_prompt=replace(prompt, rounds=sent, removed_rounds=unsent))
 
 

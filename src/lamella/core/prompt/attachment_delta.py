@@ -40,6 +40,7 @@ def build_question_with_delta(
     position: str,
     working_set: Sequence[str],
     tokenizer: Tokenizer,
+    names_recall: bool,
 ) -> tuple[Message, RenderedAttachments]:
     """Build the user message of a turn and its rendered attachments.
 
@@ -52,7 +53,13 @@ def build_question_with_delta(
         else []
     )
     shown = render_attachments_and_changes(
-        state, attached, layout_plan=layout_plan, position=position, working_set=working_set, tokenizer=tokenizer
+        state,
+        attached,
+        layout_plan=layout_plan,
+        position=position,
+        working_set=working_set,
+        tokenizer=tokenizer,
+        names_recall=names_recall,
     )
     if not layout_plan.order:
         return build_question_message(shown, typed, count=tokenizer.count, moved=moved), shown
@@ -79,6 +86,7 @@ def render_attachments_and_changes(
     position: str,
     working_set: Sequence[str],
     tokenizer: Tokenizer,
+    names_recall: bool,
 ) -> RenderedAttachments:
     """Render the attachments of a turn, with a line if the working set changed in another way."""
     new = {artifact.id for artifact in attached if not is_shown_in_full(artifact, state.placed.get(artifact.id))}
@@ -91,6 +99,7 @@ def render_attachments_and_changes(
             state, working_set, new, is_cut=layout_plan.keep_messages is not None, position=position
         ),
         show_in_full=changed_ids_shown_in_full(layout_plan),
+        names_recall=names_recall,
     )
 
 

@@ -266,6 +266,7 @@ def _place_artifacts_removed_by_cut(
             count=tokenizer.count,
             position=position,
             max_tokens=remaining_tokens,
+            names_recall=turn_settings.names_recall,
             is_continued=handle_list_tokens > 0,
         )
         silent = {one.artifact.id: place_without_text(one.artifact) for one in unused if one.artifact.id not in listed}
@@ -275,6 +276,7 @@ def _place_artifacts_removed_by_cut(
         count=tokenizer.count,
         position=position,
         max_tokens=remaining_tokens,
+        names_recall=turn_settings.names_recall,
         is_continued=handle_list_tokens > 0,
     )
 

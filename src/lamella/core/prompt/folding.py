@@ -71,7 +71,10 @@ def fold(
     # Most turns contain only typed text. Skipping them by identity avoids rebuilding thousands of turns.
     bare = [one.question_message is one.question.message and not (one.rounds or one.tool_results) for one in ended]
     plain = tuple(
-        [one if is_bare else _remove_attachments(one, tokenizer) for one, is_bare in zip(ended, bare, strict=True)]
+        [
+            one if is_bare else _remove_attachments(one, turn_settings, tokenizer)
+            for one, is_bare in zip(ended, bare, strict=True)
+        ]
     )
     # Keep the shared sequence if nothing changed: a new one copies the whole history.
     exchanges = SharedSequence((*folded.history.turns[:start], *plain)) if plain != ended else folded.history.turns
@@ -101,7 +104,7 @@ def _fold_after_kept(
     while cut < len(history.turns) and end < keep:
         end += count_messages(history.turns[cut : cut + 1])
         cut += 1
-    closed = [_remove_attachments(turn, tokenizer) for turn in history.turns[cut:]]
+    closed = [_remove_attachments(turn, turn_settings, tokenizer) for turn in history.turns[cut:]]
     spoken = history.message_count - sum([len(turn.rounds) for turn in history.turns[cut:]])
     history = replace(history, turns=SharedSequence((*history.turns[:cut], *closed)), message_count=spoken)
     kept_pieces = {
@@ -202,13 +205,14 @@ def _list_inlined_ids(state: PromptState, inlined: Mapping[str, Artifact], attac
     return {a.id for a in (*known, *attached) if a.id in inlined and inlined[a.id].hash == a.hash}
 
 
-def _remove_attachments(turn: HistoryTurn, tokenizer: Tokenizer) -> HistoryTurn:
+def _remove_attachments(turn: HistoryTurn, turn_settings: TurnSettings, tokenizer: Tokenizer) -> HistoryTurn:
     """Return a turn whose epoch is over: without attachments, and with tool calls as lines before its reply."""
-    stubs = [stub_tool_result(placed_result, tokenizer) for placed_result in turn.tool_results]
+    names_recall = turn_settings.names_recall
+    stubs = [stub_tool_result(one, tokenizer, names_recall=names_recall) for one in turn.tool_results]
     closed = with_tool_results_only(turn, (*stubs, *turn.picture_lines), tokenizer)
     if not closed.rounds:
         return closed
-    lines = (*closed.call_lines, *make_call_lines(closed.rounds, tokenizer))
+    lines = (*closed.call_lines, *make_call_lines(closed.rounds, tokenizer, names_recall=names_recall))
     return with_joined_replies(
         replace(closed, rounds=(), call_lines=lines), closed.joined_replies, count=tokenizer.count
     )
@@ -243,11 +247,11 @@ def has_only_inline_stubs(turn: HistoryTurn) -> bool:
     return bool(stubs) and len(stubs) == len(turn.tool_results) and has_only_stubs
 
 
-def stub_tool_result(placed_result: PlacedArtifact, tokenizer: Tokenizer) -> PlacedArtifact:
+def stub_tool_result(placed_result: PlacedArtifact, tokenizer: Tokenizer, *, names_recall: bool) -> PlacedArtifact:
     """Return a tool result reduced to a stub with the call that gets it again."""
     if placed_result.form is ArtifactForm.HANDLE:
         return placed_result
-    text = render_tool_stub(placed_result.artifact)
+    text = render_tool_stub(placed_result.artifact, names_recall=names_recall)
     return make_placed_artifact(
         placed_result.artifact,
         form=ArtifactForm.HANDLE,
@@ -273,10 +277,20 @@ def hide_old_turns(
                 ),
             )
         )
-    hidden = _hide_older_turns(state, turn_settings, tokenizer, summary=summary)
+    hidden = _hide_older_turns(with_recall_named(state, turn_settings), turn_settings, tokenizer, summary=summary)
     if not turn_settings.hidden_rules:
         return replace(hidden, history=replace(hidden.history, rules=None)) if hidden.history.rules else hidden
     return with_hidden_rules(hidden, tokenizer, cues=turn_settings.cues)
+
+
+def with_recall_named(state: PromptState, turn_settings: TurnSettings) -> PromptState:
+    """Return the state whose placeholders before the history name recall or not, as the turn settings say.
+
+    They change only where the history before them changes anyway.
+    """
+    if state.history.names_recall == turn_settings.names_recall:
+        return state
+    return replace(state, history=replace(state.history, names_recall=turn_settings.names_recall))
 
 
 _get_turn_index = attrgetter("turn_index")
@@ -340,7 +354,7 @@ def recount_state_with_tokenizer(state: PromptState, tokenizer: Tokenizer) -> Pr
         history=replace(
             history,
             turns=exchanges,
-            preamble=recount_preamble(history.preamble, tokenizer.count),
+            preamble=recount_preamble(history.preamble, tokenizer.count, names_recall=history.names_recall),
             rules=None,
             digest=recount_digest(history.digest, tokenizer.count),
         ),

@@ -24,11 +24,11 @@ from lamella.core.log.turn import (
 from lamella.core.messages import LIBRARY_HEADING, QUERY_LABEL, Message, Role
 from lamella.core.prompt.artifact_index import ArtifactIndex
 from lamella.core.prompt.layers.digest import (
-    DIGEST_HEAD,
     DigestBlock,
     HistoryDigest,
     list_digest_pieces,
     make_digest_block,
+    render_digest_head,
 )
 from lamella.core.prompt.layers.history import (
     EMPTY_PREAMBLE,
@@ -213,11 +213,19 @@ class Prompt(Struct, frozen=True, kw_only=True, dict=True):
             left_out = 2 * len(hidden) + sum(map(len, map(_get_joined_replies, hidden)))
             blocks = (history.placeholder,) if history.placeholder else ()
             preamble = preamble if history.rules is None else with_rules_block(preamble, history.rules)
-            preamble = extend_preamble(preamble, left_out=left_out, blocks=blocks, count=self.tokenizer.count)
+            preamble = extend_preamble(
+                preamble,
+                left_out=left_out,
+                blocks=blocks,
+                names_recall=history.names_recall,
+                count=self.tokenizer.count,
+            )
         if not self.shown_digest:
             return preamble
         # The head line of the digest says what the notice would say.
-        head = make_placeholder(SegmentKind.LEFT_OUT, DIGEST_HEAD, count=self.tokenizer.count)
+        head = make_placeholder(
+            SegmentKind.LEFT_OUT, render_digest_head(names_recall=history.names_recall), count=self.tokenizer.count
+        )
         return replace(preamble, notice=head)
 
     @cached_property

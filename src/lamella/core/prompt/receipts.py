@@ -1,6 +1,7 @@
 """Apply compaction receipts to a prompt state; the same receipt always gives the same result."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from functools import partial
 from types import MappingProxyType
 
 from lamella.core.artifacts.model import ArtifactKind
@@ -13,7 +14,13 @@ from lamella.core.log.receipts import (
     is_stage_data_id,
 )
 from lamella.core.log.turn import ArtifactForm, HistoryMode, TurnSettings
-from lamella.core.prompt.folding import fold_library, hide_old_turns, stub_tool_result, with_tool_results_only
+from lamella.core.prompt.folding import (
+    fold_library,
+    hide_old_turns,
+    stub_tool_result,
+    with_recall_named,
+    with_tool_results_only,
+)
 from lamella.core.prompt.layers.digest import (
     DigestMessage,
     add_to_digest,
@@ -64,14 +71,20 @@ def apply_receipt(
 ) -> PromptState:
     """Return the state after a compaction: a new epoch begins, and what the receipt names is removed."""
     if receipt.clears_in_place:
-        return clear_results(state, receipt.steps[0].removed, tokenizer, tokens_after=receipt.tokens_after)
+        return clear_results(
+            state,
+            receipt.steps[0].removed,
+            tokenizer,
+            tokens_after=receipt.tokens_after,
+            names_recall=turn_settings.names_recall,
+        )
     now = (
         with_prefix_kept(state, receipt.since_message)
         if receipt.since_message
         else fold_for_receipt(state, turn_settings, tokenizer)
     )
     for step in receipt.steps:
-        now = apply_step(now, step, tokenizer, chain_version=receipt.chain_version)
+        now = apply_step(now, step, turn_settings, tokenizer, chain_version=receipt.chain_version)
     # With ``since`` nothing folded and no question was removed, so all positions are still right.
     now = now if receipt.since_message else recompute_tool_result_positions(now, turn_settings, tokenizer)
     return replace(
@@ -84,7 +97,7 @@ def apply_receipt(
 
 
 def clear_results(
-    state: PromptState, result_ids: Sequence[str], tokenizer: Tokenizer, *, tokens_after: int
+    state: PromptState, result_ids: Sequence[str], tokenizer: Tokenizer, *, tokens_after: int, names_recall: bool
 ) -> PromptState:
     """Return the state in which these tool results are handles. Every other byte stays, and nothing folds.
 
@@ -94,7 +107,7 @@ def clear_results(
     first = first_result_message_index(state, result_ids)
     folds = state.cleared_from is None and (state.compaction_step is not None or state.kept_messages is not None)
     entries = tuple([one for one in state.cache_history.entries if one.position < first])
-    cleared = _stub_tool_results(state, frozenset(result_ids), tokenizer)
+    cleared = _stub_tool_results(state, frozenset(result_ids), tokenizer, names_recall=names_recall)
     return replace(
         cleared,
         epoch=state.epoch + 1,
@@ -144,7 +157,8 @@ def fold_for_receipt(state: PromptState, turn_settings: TurnSettings, tokenizer:
         for one in state.history.turns[start:]
     ]
     history = replace(state.history, turns=SharedSequence((*state.history.turns[:start], *kept)))
-    folded = fold_library(replace(state, history=history), turn_settings, tokenizer)
+    state = with_recall_named(replace(state, history=history), turn_settings)
+    folded = fold_library(state, turn_settings, tokenizer)
     # Count this epoch even in the first turn, because tool rounds of it may have been sent already. A changed layout
     # starts an epoch of its own; after the compaction the change is no longer visible, so it is counted here.
     begun = int(state.turn_settings is not None and state.turn_settings.layout is not turn_settings.layout)
@@ -168,15 +182,21 @@ def with_prefix_kept(state: PromptState, since_message: str) -> PromptState:
 
 
 def apply_step(
-    state: PromptState, step: CompactionStep, tokenizer: Tokenizer, *, chain_version: int = CHAIN_VERSION
+    state: PromptState,
+    step: CompactionStep,
+    turn_settings: TurnSettings,
+    tokenizer: Tokenizer,
+    *,
+    chain_version: int = CHAIN_VERSION,
 ) -> PromptState:
     """Return the state after one compaction step, by the rules of the given chain version.
 
     Unknown ids are ignored. Step names without a case of their own remove messages and leave no placeholder.
     """
+    names_recall = turn_settings.names_recall
     # Receipts of chain 1 keep their old effect, so that stored conversations replay to the bytes that were sent.
     if step.name is CompactionStepName.HANDLE and chain_version > 1:
-        return _move_entries_to_handle_list(state, step.removed, tokenizer)
+        return _move_entries_to_handle_list(state, step.removed, tokenizer, names_recall=names_recall)
     if step.name in _SHRUNK_FORM_BY_STEP:
         return _shrink_entries(state, step.removed, _SHRUNK_FORM_BY_STEP[step.name], tokenizer=tokenizer)
     if step.name is CompactionStepName.DIGEST:
@@ -184,14 +204,14 @@ def apply_step(
     if step.name is CompactionStepName.LAST_REPLY:
         return _shorten_last_reply(state, step, tokenizer)
     if step.name is CompactionStepName.TOOL_RESULTS:
-        return _stub_tool_results(state, frozenset(step.removed), tokenizer)
+        return _stub_tool_results(state, frozenset(step.removed), tokenizer, names_recall=names_recall)
     if step.name is CompactionStepName.REPLIES:
         removed_ids = frozenset(step.removed) - _list_messages_of_pinned_turns(state)
         gists = dict(zip(step.removed, step.outlines, strict=False))
         return shorten_replies(
             state,
             removed_ids,
-            outline_reply,
+            partial(outline_reply, names_recall=names_recall),
             form=ArtifactForm.PREVIEW,
             count=tokenizer.count,
             gists=gists,
@@ -200,7 +220,12 @@ def apply_step(
     if step.name is CompactionStepName.RECENT_STAGES:
         state = replace(state, system=state.system.with_brief_stages(step.removed))
     return _apply_removal(
-        state, step, _PLACEHOLDER_KIND_BY_STEP.get(step.name), tokenizer=tokenizer, chain_version=chain_version
+        state,
+        step,
+        _PLACEHOLDER_KIND_BY_STEP.get(step.name),
+        tokenizer=tokenizer,
+        chain_version=chain_version,
+        names_recall=names_recall,
     )
 
 
@@ -258,7 +283,7 @@ def _shrink_entries(
 
 
 def _move_entries_to_handle_list(
-    state: PromptState, artifact_ids: Collection[str], tokenizer: Tokenizer
+    state: PromptState, artifact_ids: Collection[str], tokenizer: Tokenizer, *, names_recall: bool
 ) -> PromptState:
     """Move these library entries into the list of handles, beside the entries that it already has."""
     removed_names = {
@@ -269,7 +294,7 @@ def _move_entries_to_handle_list(
         for name, entry in state.library.items()
     }
     handles = [entry for name, entry in library.items() if entry.is_listed and name in state.system_library]
-    listed = place_handle_list(handles, count=tokenizer.count) if handles else {}
+    listed = place_handle_list(handles, count=tokenizer.count, names_recall=names_recall) if handles else {}
     placed_library = {**{name: one for name, one in state.system_library.items() if name not in listed}, **listed}
     known_library = None if state.library_rendered_from is None else library
     return replace(
@@ -325,26 +350,34 @@ def shorten_replies(
     return replace(state, history=replace(state.history, turns=SharedSequence(turns)))
 
 
-def _shorten_to_stub(text: str, turn: int, _gist: str | None) -> str | None:
-    return stub_reply(turn) if text else None
+def _shorten_to_stub(text: str, turn: int, _gist: str | None, *, names_recall: bool) -> str | None:
+    return stub_reply(turn, names_recall=names_recall) if text else None
 
 
-def _stub_tool_results(state: PromptState, result_ids: Collection[str], tokenizer: Tokenizer) -> PromptState:
+def _stub_tool_results(
+    state: PromptState, result_ids: Collection[str], tokenizer: Tokenizer, *, names_recall: bool
+) -> PromptState:
     history = state.history
-    exchanges = SharedSequence(_stub_results_in_turn(turn, result_ids, tokenizer) for turn in history.turns)
+    exchanges = SharedSequence(
+        _stub_results_in_turn(turn, result_ids, tokenizer, names_recall=names_recall) for turn in history.turns
+    )
     return replace(state, history=replace(history, turns=exchanges, stubbed_ids=history.stubbed_ids.union(result_ids)))
 
 
-def _stub_results_in_turn(turn: HistoryTurn, result_ids: Collection[str], tokenizer: Tokenizer) -> HistoryTurn:
+def _stub_results_in_turn(
+    turn: HistoryTurn, result_ids: Collection[str], tokenizer: Tokenizer, *, names_recall: bool
+) -> HistoryTurn:
     if any(placed_result.artifact.id in result_ids for placed_result in turn.tool_results):
         tools = [
-            stub_tool_result(placed_result, tokenizer) if placed_result.artifact.id in result_ids else placed_result
-            for placed_result in turn.tool_results
+            stub_tool_result(one, tokenizer, names_recall=names_recall) if one.artifact.id in result_ids else one
+            for one in turn.tool_results
         ]
         turn = with_tool_results_only(turn, tools, tokenizer)
     if any(message.id in result_ids for message in turn.rounds):
         rounds = (
-            stub_result_message(message, tokenizer) if _is_full_result_among(message, result_ids) else message
+            stub_result_message(message, tokenizer, names_recall=names_recall)
+            if _is_full_result_among(message, result_ids)
+            else message
             for message in turn.rounds
         )
         turn = replace(turn, rounds=tuple(rounds))
@@ -362,6 +395,7 @@ def _apply_removal(
     *,
     tokenizer: Tokenizer,
     chain_version: int,
+    names_recall: bool,
 ) -> PromptState:
     count = tokenizer.count
     removed_ids = frozenset(step.removed)
@@ -373,7 +407,13 @@ def _apply_removal(
         # From chain 2 on a reply may be removed without its question. A line stays in its place, so that user and
         # assistant messages keep alternating.
         stays = removed_ids - _list_replies_of_removed_turns(state.history, removed_ids)
-        state = shorten_replies(state, stays, _shorten_to_stub, form=ArtifactForm.HANDLE, count=count)
+        state = shorten_replies(
+            state,
+            stays,
+            partial(_shorten_to_stub, names_recall=names_recall),
+            form=ArtifactForm.HANDLE,
+            count=count,
+        )
     history = state.history
     turns, messages, start = remove_messages(history, removed_ids, count=count)
     preamble = history.preamble
@@ -388,7 +428,9 @@ def _apply_removal(
         shorter = shorten_digest(history.digest, cut, count=count)
         messages += len(known) - sum(len(block.messages) for block in shorter)
         history = replace(history, digest=shorter)
-    preamble = extend_preamble(preamble, left_out=messages, brief=chain_version > 1, count=count)
+    preamble = extend_preamble(
+        preamble, left_out=messages, brief=chain_version > 1, names_recall=history.names_recall, count=count
+    )
     spoken = count_messages(turns)
     left = replace(history, turns=SharedSequence(turns), epoch_start=start, preamble=preamble, message_count=spoken)
     return replace(state, history=left)
@@ -442,7 +484,9 @@ def _move_to_digest(state: PromptState, moved_ids: Set[str], tokenizer: Tokenize
             else:
                 moved.append(make_digest_message(message.id, number, message.original, count=count))
     turns = history.turns[end:]
-    preamble = extend_preamble(history.preamble, left_out=gone, brief=True, count=count)
+    preamble = extend_preamble(
+        history.preamble, left_out=gone, brief=True, names_recall=history.names_recall, count=count
+    )
     left = replace(
         history,
         turns=SharedSequence(turns),

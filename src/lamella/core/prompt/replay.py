@@ -260,7 +260,13 @@ class _AppendOnlyReplay:
         state, replayed_count = self.state, self._replayed_count
         attached, _ = collect_attachments(turn, state.library)
         position = message_position(self._at + len(self._names))
-        shown = render_attachments(attached, placed=state.placed, position=position, tokenizer=self._tokenizer)
+        shown = render_attachments(
+            attached,
+            placed=state.placed,
+            position=position,
+            tokenizer=self._tokenizer,
+            names_recall=turn.turn_settings.names_recall,
+        )
         self._shown[replayed_count] = shown, True
         library = update_library(
             state.library,
@@ -356,7 +362,13 @@ class _FoldedHistoryReplay(_AppendOnlyReplay):
             turn = self._last[0]
             attached, _ = collect_attachments(turn, state.library)
             position = message_position(self._at + len(self._names) - 2)
-            shown = render_attachments(attached, placed=state.placed, position=position, tokenizer=self._tokenizer)
+            shown = render_attachments(
+                attached,
+                placed=state.placed,
+                position=position,
+                tokenizer=self._tokenizer,
+                names_recall=turn.turn_settings.names_recall,
+            )
             self._shown[replayed_count - 1] = shown, True
             state = record_turn_attachments(
                 replace(state, turn_count=self._number + replayed_count - 1), turn, attached, rendered=shown
@@ -425,7 +437,13 @@ class _PricedHistoryReplay(_AppendOnlyReplay):
             )
             position, tokenizer = message_position(asked_at), self._tokenizer
             shown = render_attachments_and_changes(
-                state, attached, layout_plan=layout_plan, position=position, working_set=in_set, tokenizer=tokenizer
+                state,
+                attached,
+                layout_plan=layout_plan,
+                position=position,
+                working_set=in_set,
+                tokenizer=tokenizer,
+                names_recall=turn.turn_settings.names_recall,
             )
             self._shown[self._replayed_count] = shown, bool(attached)
             whole = changed_ids_shown_in_full(layout_plan) & {artifact.id for artifact in attached}

@@ -79,8 +79,12 @@ def recall_passages(
     """Return the passages that fit a query best, up to ``max_tokens`` tokens.
 
     The best hit is returned in any case, cut if it has to be. ``conversation_of`` tells conversations in one index
-    apart, since the messages next to a hit are of the same one.
+    apart, since the messages next to a hit are of the same one. If the query is the id of something that is in
+    ``excluded``, only other versions of the same are returned, and never a text that merely mentions it.
     """
+    same = _passages_with_id(index, query)
+    if not same.isdisjoint(excluded):
+        excluded = {one.passage.id for one in index.passages if one.passage.id not in same}.union(excluded)
     hits = search(index, query, limit=DEFAULT_LIMIT if limit is None else limit, excluded=excluded)
     return fit_hits_and_neighbours_to_budget(
         index, hits, query, count=count, max_tokens=max_tokens, conversation_of=conversation_of
@@ -174,11 +178,25 @@ def _find_first_message(
     return None
 
 
+def _passages_with_id(index: PassageIndex, query: str) -> set[str]:
+    """Return the passages whose id the query is, which may be all versions of an artifact; a word is no id."""
+    asked = _strip_quotes(query)
+    if asked in index:
+        return {asked}
+    if asked.isalnum():
+        return set()
+    return {one.passage.id for one in index.passages if one.passage.id.rpartition("@")[0] == asked}
+
+
+def _strip_quotes(query: str) -> str:
+    return query.strip().strip('"')
+
+
 def _is_query_the_name(passage: Passage, query: str) -> bool:
     """Return whether the query is the id or the name of a passage, and not words of its text."""
-    asked = query.strip().strip('"')
+    asked = _strip_quotes(query)
     return bool(asked) and (
-        passage.id == asked or passage.title.partition(" ")[0] == asked or passage.id.partition("@")[0] == asked
+        passage.id == asked or passage.title.partition(" ")[0] == asked or passage.id.rpartition("@")[0] == asked
     )
 
 

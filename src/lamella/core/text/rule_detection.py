@@ -532,14 +532,18 @@ OUTLINE_OPENING = "[Outline"
 
 
 @lru_cache(maxsize=1 << 12)
-def outline_reply(text: str, turn_number: int, gist: str | None = None) -> str | None:
+def outline_reply(text: str, turn_number: int, gist: str | None = None, *, names_recall: bool) -> str | None:
     """Return the outline of a reply, or None if it would not be much shorter than the reply.
 
     It has the turn number, the first sentence, the headings, the names that its code defines and the exact tokens. It
     depends on nothing else, so it is the same for every model. A caller that knows the ``gist`` passes it to avoid
     computing it again.
     """
-    title = f"{OUTLINE_OPENING}; recall turn {turn_number}.]"
+    title = (
+        f"{OUTLINE_OPENING}; recall turn {turn_number}.]"
+        if names_recall
+        else f"{OUTLINE_OPENING} of turn {turn_number}.]"
+    )
     if len(text) * _MAX_OUTLINE_SHARE < len(title):
         return None
     outline = f"{title}\n{reply_gist(text) if gist is None else gist}"
@@ -572,7 +576,9 @@ _HEAD_SHARE = 0.7
 _MAX_SHORTENINGS = 12
 
 
-def shorten_to_ends(text: str, turn_number: int, *, max_tokens: int, count: Callable[[str], int]) -> str | None:
+def shorten_to_ends(
+    text: str, turn_number: int, *, max_tokens: int, count: Callable[[str], int], names_recall: bool
+) -> str | None:
     """Return the head and the tail of a reply within ``max_tokens`` tokens, or None if it cannot be made to fit.
 
     Both ends are cut at line breaks where there are some, and a code fence that the cut leaves open is closed.
@@ -589,7 +595,8 @@ def shorten_to_ends(text: str, turn_number: int, *, max_tokens: int, count: Call
         left_out = len(text) - len(head) - len(tail)
         fence = "\n```" if head.count("```") % 2 else ""
         again = "```\n" if tail.count("```") % 2 else ""
-        shorter = f"{head}{fence}\n[… {left_out:,} characters left out; recall turn {turn_number}.]\n{again}{tail}"
+        more = "; recall" if names_recall else " of"
+        shorter = f"{head}{fence}\n[… {left_out:,} characters left out{more} turn {turn_number}.]\n{again}{tail}"
         if count(shorter) <= max_tokens:
             return shorter
     return None
@@ -607,9 +614,9 @@ def _cut_tail(text: str, chars: int) -> str:
 
 
 @lru_cache(maxsize=1 << 12)
-def stub_reply(turn_number: int) -> str:
+def stub_reply(turn_number: int, *, names_recall: bool) -> str:
     """Return the single line that replaces the reply of a turn."""
-    return f"[Left out; recall turn {turn_number}.]"
+    return f"[Left out; recall turn {turn_number}.]" if names_recall else f"[Left out: turn {turn_number}.]"
 
 
 def _iter_names_defined_in_code(text: str) -> Iterator[str]:

@@ -212,9 +212,9 @@ def test_handle_is_one_line_with_name_title_size_and_recall() -> None:
 
 def test_tool_stub_has_call_and_output_size() -> None:
     result = make_tool_result("search", arguments={"q": "x"}, output="y" * 1_234)
-    assert render_tool_stub(result) == (
+    assert render_tool_stub(result, names_recall=False) == (
         '<tool_result>search({"q":"x"})\n'
-        f"<left_out>1,234 characters of output. Make the call again, or recall {result.id}.</left_out>\n"
+        f"<left_out>1,234 characters of output: {result.id}. Make the call again to read it.</left_out>\n"
         "</tool_result>\n"
     )
 

@@ -41,7 +41,7 @@ def test_turn_with_pinned_message_is_kept() -> None:
     told = story()
     two, three = told.state.history.turns[1:3]
     step = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=(*message_ids(two), *message_ids(three)))
-    state = apply_step(replace(told.state, pinned=frozenset({two.reply.id})), step, QUARTERS)
+    state = apply_step(replace(told.state, pinned=frozenset({two.reply.id})), step, TurnSettings(), QUARTERS)
     assert [turn.question.text for turn in state.history.turns] == ["one?", "two?", "four?"]
     assert state.history.preamble.removed_messages == 2
 
@@ -160,7 +160,7 @@ def test_cause_is_step_that_moved_earliest_bytes(names: tuple[str, ...], moved: 
 def test_shrunk_entry_is_placed_and_remembered(name: CompactionStepName, form: ArtifactForm) -> None:
     told = worked()
     folded = fold_for_receipt(told.state, IN_PLACE, QUARTERS)
-    after = apply_step(folded, CompactionStep(name=name, removed=("a.md", "nowhere.md")), QUARTERS)
+    after = apply_step(folded, CompactionStep(name=name, removed=("a.md", "nowhere.md")), TurnSettings(), QUARTERS)
     assert [one["a.md"].form for one in (after.system_library, after.placed, after.library)] == [form] * 3
     assert list(after.library) == ["a.md"]
     told.apply(receipt_of(CompactionStep(name=name, removed=("a.md",))))
@@ -223,7 +223,7 @@ def test_empty_reply_leaves_no_line() -> None:
     told = Story().say("one?", "").say("two?", "two.")
     empty, said = (turn.reply.id for turn in told.state.history.turns)
     step = CompactionStep(name=CompactionStepName.EXPENDABLE, removed=(empty, said))
-    first, second = apply_step(told.state, step, QUARTERS).history.turns
+    first, second = apply_step(told.state, step, TurnSettings(), QUARTERS).history.turns
     assert first.reply.text == ""
     assert second.reply.text not in ("", "two.")
 
@@ -232,8 +232,8 @@ def test_placeholder_replaces_removed_turns_with_content() -> None:
     told = worked()
     gone = message_ids(told.state.history.turns[0])
     step = CompactionStep(name=CompactionStepName.SUMMARY, removed=gone, text="a block", content="what it tells")
-    preamble = apply_step(told.state, step, QUARTERS).history.preamble
+    preamble = apply_step(told.state, step, TurnSettings(), QUARTERS).history.preamble
     (placeholder,) = preamble.blocks
     assert (placeholder.kind.value, placeholder.text, placeholder.content) == ("summary", "a block", "what it tells")
-    erased = apply_step(told.state, replace(step, text=None), QUARTERS).history.preamble
+    erased = apply_step(told.state, replace(step, text=None), TurnSettings(), QUARTERS).history.preamble
     assert (erased.blocks, erased.removed_messages) == ((), 2)

@@ -19,11 +19,6 @@ from lamella.core.prompt.layers.model import Segment, SegmentKind, TokenCounter
 from lamella.core.values import replace, repr_without
 
 _TAG = "earlier_messages"
-DIGEST_HEAD = (
-    f"<{_TAG}>\n"
-    "Earlier messages of this conversation by number, odd ones from the user, even ones from the assistant. Missing "
-    "numbers and cut words are left out here; recall finds them.\n"
-)
 DIGEST_END = f"</{_TAG}>\n"
 # A line of a message that looks like the number of another message.
 _NUMBER_AT_LINE_START = re.compile(r"(?<=\n)(?=\[\d+\])")
@@ -67,6 +62,15 @@ class DigestBlock(Struct, frozen=True, kw_only=True):
 
 
 HistoryDigest = tuple[DigestBlock, ...]
+
+
+def render_digest_head(*, names_recall: bool) -> str:
+    """Render the head line of the digest, which says what its numbers are."""
+    return (
+        f"<{_TAG}>\n"
+        "Earlier messages of this conversation by number, odd ones from the user, even ones from the assistant. Missing "
+        f"numbers and cut words are left out here{'; recall finds them' if names_recall else ''}.\n"
+    )
 
 
 def question_message_number(turn_index: int) -> int:

@@ -104,33 +104,42 @@ def extend_preamble(
     left_out: int,
     blocks: Sequence[Placeholder] = (),
     brief: bool = False,
+    names_recall: bool,
     count: TokenCounter,
 ) -> HistoryPreamble:
     """Return the preamble after more messages were removed, with blocks that replace them."""
     total, brief = preamble.removed_messages + left_out, brief or preamble.is_brief
     if not total and not preamble.blocks and not blocks:
         return EMPTY_PREAMBLE
-    notice = make_placeholder(SegmentKind.LEFT_OUT, render_notice(total, brief=brief), count=count) if total else None
+    text = render_notice(total, brief=brief, names_recall=names_recall)
+    notice = make_placeholder(SegmentKind.LEFT_OUT, text, count=count) if total else None
     return HistoryPreamble(removed_messages=total, notice=notice, blocks=(*preamble.blocks, *blocks), is_brief=brief)
 
 
-def recount_preamble(preamble: HistoryPreamble, count: TokenCounter) -> HistoryPreamble:
+def recount_preamble(preamble: HistoryPreamble, count: TokenCounter, *, names_recall: bool) -> HistoryPreamble:
     """Return the same preamble, counted with another tokenizer."""
     blocks = [
         make_placeholder(placeholder.kind, placeholder.text, content=placeholder.content, count=count)
         for placeholder in preamble.blocks
     ]
     return extend_preamble(
-        EMPTY_PREAMBLE, left_out=preamble.removed_messages, blocks=blocks, brief=preamble.is_brief, count=count
+        EMPTY_PREAMBLE,
+        left_out=preamble.removed_messages,
+        blocks=blocks,
+        brief=preamble.is_brief,
+        names_recall=names_recall,
+        count=count,
     )
 
 
-def render_notice(left_out: int, *, brief: bool = False) -> str:
-    """Render the notice that says how many messages are missing and that recall can find them."""
+def render_notice(left_out: int, *, brief: bool = False, names_recall: bool) -> str:
+    """Render the notice that says how many messages are missing; notices of older turns say that recall finds them."""
     if brief:
-        return f"<left_out>{left_out:,} earlier message{'s' * (left_out > 1)}; recall finds them.</left_out>\n"
+        more = "; recall finds them" if names_recall else ""
+        return f"<left_out>{left_out:,} earlier message{'s' * (left_out > 1)}{more}.</left_out>\n"
     messages = "1 earlier message is" if left_out == 1 else f"{left_out:,} earlier messages are"
-    return f"<left_out>{messages} left out here to save room. Every word is kept and can be recalled.</left_out>\n"
+    more = " and can be recalled" if names_recall else ""
+    return f"<left_out>{messages} left out here to save room. Every word is kept{more}.</left_out>\n"
 
 
 def render_placeholder(kind: SegmentKind, text: str, *, covers: str, exact: str = "") -> str:
@@ -352,6 +361,8 @@ class ConversationHistory(Struct, frozen=True, kw_only=True, gc=False):
         digest: Earlier messages in the digest, before the turns.
         first_shown_turn: Index of the first turn that the history mode shows; 0 if it shows all.
         hides_excerpts: Whether the directives of earlier turns in the digest are hidden, too.
+        names_recall: Whether the notice and the head of the digest name recall, as ``TurnSettings.names_recall`` said
+            when they were written.
     """
 
     turns: SharedSequence[HistoryTurn] = SharedSequence()
@@ -367,6 +378,7 @@ class ConversationHistory(Struct, frozen=True, kw_only=True, gc=False):
     digest: HistoryDigest = ()
     first_shown_turn: int = 0
     hides_excerpts: bool = False
+    names_recall: bool = True
 
     @property
     def shown(self) -> tuple[HistoryTurn, ...]:

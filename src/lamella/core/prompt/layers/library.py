@@ -216,7 +216,12 @@ def place_library(
             folded[name] = old
         else:
             folded[name] = place_in_library(artifact, form=form, count=count, shown=placed.get(name))
-    return {**folded, **place_handle_list(listed, count=count, placed_library=system_library)} if listed else folded
+    if not listed:
+        return folded
+    handles = place_handle_list(
+        listed, count=count, placed_library=system_library, names_recall=turn_settings.names_recall
+    )
+    return {**folded, **handles}
 
 
 def can_be_listed(artifact: Artifact) -> bool:
@@ -236,6 +241,7 @@ def place_handle_list(
     entries: Sequence[LibraryEntry],
     *,
     count: TokenCounter,
+    names_recall: bool,
     placed_library: Mapping[str, PlacedArtifact] = MappingProxyType({}),
     position: str = SYSTEM_POSITION,
     max_tokens: int = MAX_HANDLE_LIST_TOKENS,
@@ -253,11 +259,22 @@ def place_handle_list(
         return before
     lines = [(entry.artifact, render_list_line(entry.artifact)) for entry in newest]
     if is_continued and not _count_lines_that_fit(
-        _HANDLE_LIST_HEADING, [line for _, line in lines], count=count, max_tokens=max_tokens
+        _HANDLE_LIST_HEADING,
+        [line for _, line in lines],
+        count=count,
+        max_tokens=max_tokens,
+        names_recall=names_recall,
     ):
         # The earlier list already says that there are more. A second list without any name would add nothing.
         return {one.artifact.id: place_without_text(one.artifact) for one in newest}
-    return _place_list(lines, _HANDLE_LIST_HEADING, count=count, position=position, max_tokens=max_tokens)
+    return _place_list(
+        lines,
+        _HANDLE_LIST_HEADING,
+        count=count,
+        position=position,
+        max_tokens=max_tokens,
+        names_recall=names_recall,
+    )
 
 
 def place_newest_handles(
@@ -267,6 +284,7 @@ def place_newest_handles(
     count: TokenCounter,
     position: str,
     max_tokens: int,
+    names_recall: bool,
     is_continued: bool = False,
 ) -> dict[str, PlacedArtifact]:
     """Place a list of handles like ``place_handle_list``, but return only the artifacts that get text.
@@ -274,7 +292,7 @@ def place_newest_handles(
     ``newest`` are all ``total`` artifacts to list, the newest first. Only those that fit are looked at.
     """
     first, lines = None, list[tuple[Artifact, str]]()
-    left = max_tokens - count(_HANDLE_LIST_HEADING) - count(f"and {total:,} more; recall finds them.\n{_LIST_END}")
+    left = max_tokens - count(_HANDLE_LIST_HEADING) - count(_list_end(total, names_recall=names_recall))
     for artifact in newest:
         first = first or artifact
         line = render_list_line(artifact)
@@ -287,12 +305,23 @@ def place_newest_handles(
     # The first entry carries the frame of the list even if no line fits.
     shown = lines or [(first, "")]
     return _place_lines(
-        shown, len(lines), _HANDLE_LIST_HEADING, more=total - len(lines), count=count, position=position
+        shown,
+        len(lines),
+        _HANDLE_LIST_HEADING,
+        more=total - len(lines),
+        count=count,
+        position=position,
+        names_recall=names_recall,
     )
 
 
 def place_list_of_names(
-    artifacts: Sequence[Artifact], *, placed: Mapping[str, PlacedArtifact], count: TokenCounter, position: str
+    artifacts: Sequence[Artifact],
+    *,
+    placed: Mapping[str, PlacedArtifact],
+    count: TokenCounter,
+    position: str,
+    names_recall: bool,
 ) -> dict[str, PlacedArtifact]:
     """Place attachments of this turn whose text does not fit as one list, in their order.
 
@@ -302,23 +331,44 @@ def place_list_of_names(
     lines = [(one, render_list_line(one, suffix=_CHANGED_NOTE if one.id in copied else "")) for one in artifacts]
     above = sum([one.tokens for one in placed.values() if one.is_listed])
     return _place_list(
-        lines, _NAMED_LIST_HEADING, count=count, position=position, max_tokens=MAX_HANDLE_LIST_TOKENS - above
+        lines,
+        _NAMED_LIST_HEADING,
+        count=count,
+        position=position,
+        max_tokens=MAX_HANDLE_LIST_TOKENS - above,
+        names_recall=names_recall,
     )
 
 
 def _place_list(
-    lines: Sequence[tuple[Artifact, str]], heading: str, *, count: TokenCounter, position: str, max_tokens: int
+    lines: Sequence[tuple[Artifact, str]],
+    heading: str,
+    *,
+    count: TokenCounter,
+    position: str,
+    max_tokens: int,
+    names_recall: bool,
 ) -> dict[str, PlacedArtifact]:
     """Build a list from artifacts and their lines, with as many lines as fit into ``max_tokens`` tokens."""
-    shown = _count_lines_that_fit(heading, [line for _, line in lines], count=count, max_tokens=max_tokens)
-    return _place_lines(lines, shown, heading, more=len(lines) - shown, count=count, position=position)
+    shown = _count_lines_that_fit(
+        heading, [line for _, line in lines], count=count, max_tokens=max_tokens, names_recall=names_recall
+    )
+    more = len(lines) - shown
+    return _place_lines(lines, shown, heading, more=more, count=count, position=position, names_recall=names_recall)
 
 
 def _place_lines(
-    lines: Sequence[tuple[Artifact, str]], shown: int, heading: str, *, more: int, count: TokenCounter, position: str
+    lines: Sequence[tuple[Artifact, str]],
+    shown: int,
+    heading: str,
+    *,
+    more: int,
+    count: TokenCounter,
+    position: str,
+    names_recall: bool,
 ) -> dict[str, PlacedArtifact]:
     """Place the first ``shown`` lines as a list that says how many ``more`` there are, and the others without text."""
-    ends = f"and {more:,} more; recall finds them.\n{_LIST_END}" if more else _LIST_END
+    ends = _list_end(more, names_recall=names_recall) if more else _LIST_END
     listed: dict[str, PlacedArtifact] = {}
     for at, (artifact, line) in enumerate(lines):
         # The first and the last shown entry carry the beginning and the end of the list, so that the frame is placed
@@ -342,9 +392,16 @@ def is_start_or_end_of_handle_list(piece: str) -> bool:
     return piece in (_HANDLE_LIST_HEADING, _NAMED_LIST_HEADING) or piece.endswith(_LIST_END)
 
 
-def _count_lines_that_fit(heading: str, lines: Sequence[str], *, count: TokenCounter, max_tokens: int) -> int:
+def _list_end(more: int, *, names_recall: bool) -> str:
+    """Return the end of a list that has no room for ``more`` artifacts."""
+    return f"and {more:,} more{'; recall finds them' if names_recall else ''}.\n{_LIST_END}"
+
+
+def _count_lines_that_fit(
+    heading: str, lines: Sequence[str], *, count: TokenCounter, max_tokens: int, names_recall: bool
+) -> int:
     """Return how many lines fit between the beginning and the end of a list."""
-    max_tokens -= count(heading) + count(f"and {len(lines):,} more; recall finds them.\n{_LIST_END}")
+    max_tokens -= count(heading) + count(_list_end(len(lines), names_recall=names_recall))
     for shown, line in enumerate(lines):
         max_tokens -= count(line)
         if max_tokens < 0:

@@ -17,22 +17,41 @@ _TAIL_DIVISOR = 4
 
 
 def build_round_messages(
-    question_id: str, rounds: Sequence[ToolRound], tokenizer: Tokenizer, *, max_output_chars: int | None = None
+    question_id: str,
+    rounds: Sequence[ToolRound],
+    tokenizer: Tokenizer,
+    *,
+    max_output_chars: int | None = None,
+    names_recall: bool = False,
 ) -> tuple[HistoryMessage, ...]:
     """Build the messages of a turn's tool rounds, in order.
 
     ``question_id`` is the id of the question they belong to. ``max_output_chars`` limits the characters of each result
-    in the request; by default all are sent. The log always has the full result.
+    in the request; by default all are sent. The log always has the full result. ``names_recall`` is that of
+    ``TurnSettings``.
     """
     built = (
-        _build_round(question_id, number, one, tokenizer=tokenizer, max_output_chars=max_output_chars)
+        _build_round(
+            question_id,
+            number,
+            one,
+            tokenizer=tokenizer,
+            max_output_chars=max_output_chars,
+            names_recall=names_recall,
+        )
         for number, one in enumerate(rounds)
     )
     return tuple(chain.from_iterable(built))
 
 
 def _build_round(
-    question_id: str, number: int, tool_round: ToolRound, *, tokenizer: Tokenizer, max_output_chars: int | None
+    question_id: str,
+    number: int,
+    tool_round: ToolRound,
+    *,
+    tokenizer: Tokenizer,
+    max_output_chars: int | None,
+    names_recall: bool,
 ) -> Iterator[HistoryMessage]:
     called = "".join(render_call(call) for call in tool_round.calls)
     text = f"{tool_round.text}\n{called}" if tool_round.text else called
@@ -58,7 +77,9 @@ def _build_round(
     calls = {call.id: call for call in tool_round.calls}
     for at, output in enumerate(tool_round.outputs):
         name = round_result_id(question_id, position=(number, at), call=calls[output.call], output=output)
-        yield _make_result_message(name, output, tokenizer, max_output_chars=max_output_chars)
+        yield _make_result_message(
+            name, output, tokenizer, max_output_chars=max_output_chars, names_recall=names_recall
+        )
 
 
 def group_rounds(rounds: Iterable[HistoryMessage]) -> list[tuple[HistoryMessage, tuple[HistoryMessage, ...]]]:
@@ -90,12 +111,12 @@ def count_tool_call_tokens(
 
 
 def _make_result_message(
-    name: str, output: ToolOutput, tokenizer: Tokenizer, *, max_output_chars: int | None
+    name: str, output: ToolOutput, tokenizer: Tokenizer, *, max_output_chars: int | None, names_recall: bool
 ) -> HistoryMessage:
     whole = output.output
     is_cut = max_output_chars is not None and len(whole) > max_output_chars
     text = (
-        truncate_tool_output(whole, name, max_chars=max_output_chars)
+        truncate_tool_output(whole, name, max_chars=max_output_chars, names_recall=names_recall)
         if is_cut and max_output_chars is not None
         else whole
     )
@@ -121,13 +142,15 @@ def _make_result_message(
     )
 
 
-def truncate_tool_output(text: str, result_id: str, *, max_chars: int) -> str:
+def truncate_tool_output(text: str, result_id: str, *, max_chars: int, names_recall: bool) -> str:
     """Return the beginning and the end of a tool result, with a note between them on how to read the rest."""
     tail = max_chars // _TAIL_DIVISOR
     head = max_chars - tail
+    left_out, name = f"{len(text) - max_chars:,} of {len(text):,} characters", escape_line(result_id)
     more = (
-        f"<left_out>{len(text) - max_chars:,} of {len(text):,} characters. To read on, recall {escape_line(result_id)} with "
-        f"start {head}, or call the tool again for less.</left_out>"
+        f"<left_out>{left_out}. To read on, recall {name} with start {head}, or call the tool again for less.</left_out>"
+        if names_recall
+        else f"<left_out>{left_out}: {name} from character {head} on. Call the tool again for less.</left_out>"
     )
     return f"{text[:head]}\n{more}\n{text[len(text) - tail :]}"
 
@@ -137,7 +160,7 @@ def render_call(call: ToolCall) -> str:
     return f"{escape_line(call.name)}({escape_line(call.arguments)})\n"
 
 
-def stub_result_message(message: HistoryMessage, tokenizer: Tokenizer) -> HistoryMessage:
+def stub_result_message(message: HistoryMessage, tokenizer: Tokenizer, *, names_recall: bool) -> HistoryMessage:
     """Replace the text of a result by a hint how to get it again.
 
     The message itself stays, because its call stays and every call needs a result.
@@ -145,7 +168,11 @@ def stub_result_message(message: HistoryMessage, tokenizer: Tokenizer) -> Histor
     more = "more than " if message.segment.form is ArtifactForm.PREVIEW else ""
     size = f"{more}{len(message.segment.text):,} characters"
     name = escape_line(message.id)
-    text = f"<left_out>{size} of output. Make the call again, or recall it by its id {name}.</left_out>\n"
+    text = (
+        f"<left_out>{size} of output. Make the call again, or recall it by its id {name}.</left_out>\n"
+        if names_recall
+        else f"<left_out>{size} of output: {name}. Make the call again to read it.</left_out>\n"
+    )
     tokens = tokenizer.count(text)
     return HistoryMessage(
         message=replace(message.message, pieces=(text,), tokens=tokens, piece_token_counts=()),
@@ -154,7 +181,7 @@ def stub_result_message(message: HistoryMessage, tokenizer: Tokenizer) -> Histor
 
 
 def partition_rounds(
-    rounds: Sequence[HistoryMessage], removed_ids: Set[str], tokenizer: Tokenizer
+    rounds: Sequence[HistoryMessage], removed_ids: Set[str], tokenizer: Tokenizer, *, names_recall: bool
 ) -> tuple[tuple[HistoryMessage, ...], tuple[HistoryMessage, ...]]:
     """Split the rounds of a turn into those that stay and those whose calls are in ``call_ids``.
 
@@ -166,8 +193,9 @@ def partition_rounds(
     if left and stays:
         calling, (first, *others) = stays[0]
         calls = sum(len(results) for _, results in left)
-        note = f"{calls:,} earlier {'call' if calls == 1 else 'calls'} of this turn; recall finds what came back."
-        text = f"<left_out>{note}</left_out>\n{first.segment.text}"
+        note = f"{calls:,} earlier {'call' if calls == 1 else 'calls'} of this turn"
+        more = "; recall finds what came back" if names_recall else ""
+        text = f"<left_out>{note}{more}.</left_out>\n{first.segment.text}"
         tokens = tokenizer.count(text)
         begins = HistoryMessage(
             message=replace(first.message, pieces=(text,), tokens=tokens, piece_token_counts=()),
@@ -181,7 +209,9 @@ def _flatten_rounds(split: Iterable[tuple[HistoryMessage, tuple[HistoryMessage, 
     return tuple([message for calling, results in split for message in (calling, *results)])
 
 
-def make_call_lines(rounds: Sequence[HistoryMessage], tokenizer: Tokenizer) -> tuple[Segment, ...]:
+def make_call_lines(
+    rounds: Sequence[HistoryMessage], tokenizer: Tokenizer, *, names_recall: bool
+) -> tuple[Segment, ...]:
     """Return one line per call of rounds that are no longer sent; the lines go before the reply of the turn."""
     calls: dict[str, ToolCall] = {}
     lines: list[Segment] = []
@@ -191,17 +221,21 @@ def make_call_lines(rounds: Sequence[HistoryMessage], tokenizer: Tokenizer) -> t
             calls.update((call.id, call) for call in message.message.calls)
             text = message.message.text
         else:
-            lines.append(_make_call_line(calls[message.message.call_id], message, text, tokenizer=tokenizer))
+            call = calls[message.message.call_id]
+            lines.append(_make_call_line(call, message, text, tokenizer=tokenizer, names_recall=names_recall))
             text = ""
     return tuple(lines)
 
 
-def _make_call_line(call: ToolCall, message: HistoryMessage, outcome: str, *, tokenizer: Tokenizer) -> Segment:
+def _make_call_line(
+    call: ToolCall, message: HistoryMessage, outcome: str, *, tokenizer: Tokenizer, names_recall: bool
+) -> Segment:
     """Render a call with its outcome; text that the model wrote with its calls comes before the first of them."""
     ended = "failed" if message.message.failed else "done"
     text = f"{outcome}\n" if outcome else ""
+    found = "recall what it gave by its id" if names_recall else "output left out:"
     text += (
         f"<tool_call>{escape_line(call.name)}({escape_line(call.arguments)}): {ended}, "
-        f"recall what it gave by its id {escape_line(message.id)}</tool_call>\n"
+        f"{found} {escape_line(message.id)}</tool_call>\n"
     )
     return replace(message.segment, form=ArtifactForm.HANDLE, text=text, tokens=tokenizer.count(text))

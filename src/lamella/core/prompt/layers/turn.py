@@ -42,9 +42,17 @@ _RenderedAttachment = tuple[Segment, PlacedArtifact | None]
 
 
 def render_attachments(
-    attached: Sequence[Artifact], *, placed: Mapping[str, PlacedArtifact], position: str, tokenizer: Tokenizer
+    attached: Sequence[Artifact],
+    *,
+    placed: Mapping[str, PlacedArtifact],
+    position: str,
+    tokenizer: Tokenizer,
+    names_recall: bool = False,
 ) -> RenderedAttachments:
-    """Render L3 for the attachments of a turn, given the artifacts already in the request."""
+    """Render L3 for the attachments of a turn, given the artifacts already in the request.
+
+    ``names_recall`` is that of ``TurnSettings``.
+    """
     if len(attached) == 1 and attached[0].kind is not ArtifactKind.IMAGE and attached[0].condensed != NAMED_ONLY:
         # Fast path: mostly one note is attached, and opening a conversation replays many such turns.
         segment, alone = _render_attachment(
@@ -59,7 +67,7 @@ def render_attachments(
         list[_RenderedAttachment](),
         list[_RenderedAttachment](),
     )
-    named = _render_handles(attached, placed=placed, position=position, tokenizer=tokenizer)
+    named = _render_handles(attached, placed=placed, position=position, tokenizer=tokenizer, names_recall=names_recall)
     for artifact in attached:
         if artifact.id in named:
             continue
@@ -90,6 +98,7 @@ def render_attachment_delta(
     tokenizer: Tokenizer,
     working_set_line: str,
     show_in_full: Set[str],
+    names_recall: bool,
 ) -> RenderedAttachments:
     """Render L3 if costs decide the layout: a line states changes of the working set, without references.
 
@@ -103,7 +112,7 @@ def render_attachment_delta(
         list[_RenderedAttachment](),
     )
     references: list[_RenderedAttachment] = []
-    named = _render_handles(attached, placed=placed, position=position, tokenizer=tokenizer)
+    named = _render_handles(attached, placed=placed, position=position, tokenizer=tokenizer, names_recall=names_recall)
     for artifact in attached:
         if artifact.id in named:
             continue
@@ -196,11 +205,18 @@ def _render_attachment(
 
 
 def _render_handles(
-    attached: Sequence[Artifact], *, placed: Mapping[str, PlacedArtifact], position: str, tokenizer: Tokenizer
+    attached: Sequence[Artifact],
+    *,
+    placed: Mapping[str, PlacedArtifact],
+    position: str,
+    tokenizer: Tokenizer,
+    names_recall: bool,
 ) -> Mapping[str, _RenderedAttachment]:
     """Render attachments whose text does not fit as lines of one list, unless the request has them already."""
     left = [one for one in attached if one.condensed == NAMED_ONLY and not is_shown_in_full(one, placed.get(one.id))]
-    listed = place_list_of_names(left, placed=placed, count=tokenizer.count, position=position) if left else {}
+    if not left:
+        return {}
+    listed = place_list_of_names(left, placed=placed, count=tokenizer.count, position=position, names_recall=names_recall)
     return {one.id: (_with_artifact_kind(listed[one.id].segment, one), listed[one.id]) for one in left}
 
 

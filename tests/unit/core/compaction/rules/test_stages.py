@@ -4,7 +4,7 @@ from tests.unit.core.compaction.stories import NOW, QUARTERS, Story, make_rules,
 
 from lamella.core.compaction.rules import CompactionConfig, CompletedStage, current_stage_messages, resolve_stages
 from lamella.core.log.receipts import STEP_ORDER, CompactionStep, CompactionStepName
-from lamella.core.log.turn import SystemParts
+from lamella.core.log.turn import SystemParts, TurnSettings
 from lamella.core.prompt.receipts import apply_step
 from lamella.core.values import replace
 
@@ -209,5 +209,5 @@ def test_old_digest_is_not_repeated_and_summary_replaces_previous() -> None:
         (CompactionStepName.SUMMARY, "three"),
         (CompactionStepName.SUMMARY, "four"),
     ):
-        state = apply_step(state, CompactionStep(name=name, removed=(), text=text), QUARTERS)
+        state = apply_step(state, CompactionStep(name=name, removed=(), text=text), TurnSettings(), QUARTERS)
     assert [placeholder.text for placeholder in state.history.preamble.blocks] == ["one", "two", "four"]

@@ -128,7 +128,7 @@ def test_removal_counts_messages_tool_stubs_and_overhead() -> None:
     assert [one.message_tokens for one in (first, second, third)] == [4, 3, 2]
     (placed_result,) = first.tool_results
     # Nothing was left out before: the line that says so has to be freed as well.
-    notice = story.rules.tokenizer.count(render_notice(3, brief=True))
+    notice = story.rules.tokenizer.count(render_notice(3, brief=True, names_recall=True))
 
     def count_taken(excess: int, per_message: int = 0) -> int:
         draft = story.draft()

@@ -77,7 +77,7 @@ def test_listed_entry_and_known_artifact_round_trip() -> None:
     )
     shelves = CheckpointTables()
     packed = shelves.encode_entry(entry)
-    listed = place_handle_list([entry], count=QUARTERS.count)["a.md"]
+    listed = place_handle_list([entry], names_recall=False, count=QUARTERS.count)["a.md"]
     assert decode_placed(shelves.encode_placed(listed), shelves.artifacts, shelves.pieces) == listed
     assert shelves.artifacts == [NOTE]
     assert decode_library({"a.md": packed}, shelves.artifacts) == {"a.md": entry}

@@ -119,18 +119,18 @@ def test_call_stays_on_its_line() -> None:
     rounds = build_round_messages(
         "q", (ToolRound(text="", calls=(breaking,), outputs=(ToolOutput(call="c", output="x"),)),), QUARTERS
     )
-    (line,) = make_call_lines(rounds, QUARTERS)
+    (line,) = make_call_lines(rounds, QUARTERS, names_recall=False)
     assert line.text.count("\n") == 1
     assert line.text.count("</tool_call>") == 1
 
 
-def test_shortened_result_keeps_message_and_recall_hint() -> None:
+def test_shortened_result_keeps_message_and_names_its_id() -> None:
     whole = build_round_messages("q", (FIRST,), QUARTERS)[2]
-    stub = stub_result_message(whole, QUARTERS)
+    stub = stub_result_message(whole, QUARTERS, names_recall=False)
     assert (stub.message.role, stub.message.call_id, stub.message.failed) == (Role.TOOL, "c2", True)
     assert stub.message.text == stub.segment.text
     assert "8 characters of output" in stub.text
-    assert f"recall it by its id {whole.id}." in stub.text
+    assert f"characters of output: {whole.id}." in stub.text
     assert (stub.id, stub.segment.form, stub.segment.content) == (whole.id, ArtifactForm.HANDLE, whole.segment.content)
     assert stub.message.tokens == stub.segment.tokens == QUARTERS.count(stub.text)
 
@@ -138,14 +138,13 @@ def test_shortened_result_keeps_message_and_recall_hint() -> None:
 def test_ended_rounds_leave_one_line_per_call() -> None:
     said = build_round_messages("q", (FIRST, SECOND), QUARTERS)
     results = [one for one in said if one.message.role is Role.TOOL]
-    lines = make_call_lines(said, QUARTERS)
+    lines = make_call_lines(said, QUARTERS, names_recall=False)
     assert [line.id for line in lines] == [one.id for one in results]
     assert [line.form for line in lines] == [ArtifactForm.HANDLE] * 3
     assert [line.kind for line in lines] == [TOOL_KIND] * 3
     found, failed, _ = lines
     assert found.text == (
-        'Let me look.\n<tool_call>search({"q":"tides"}): done, '
-        f"recall what it gave by its id {results[0].id}</tool_call>\n"
+        f'Let me look.\n<tool_call>search({{"q":"tides"}}): done, output left out: {results[0].id}</tool_call>\n'
     )
     # The text of the model beside its calls appears once, before the first of them.
     assert failed.text.startswith("<tool_call>clock({}): failed, ")
@@ -154,15 +153,17 @@ def test_ended_rounds_leave_one_line_per_call() -> None:
 
 def test_call_line_is_same_for_shortened_result() -> None:
     asked, *results = build_round_messages("q", (FIRST,), QUARTERS)
-    smaller = (asked, *(stub_result_message(one, QUARTERS) for one in results))
-    assert make_call_lines(smaller, QUARTERS) == make_call_lines((asked, *results), QUARTERS)
-    assert make_call_lines((), QUARTERS) == ()
+    smaller = (asked, *(stub_result_message(one, QUARTERS, names_recall=False) for one in results))
+    assert make_call_lines(smaller, QUARTERS, names_recall=False) == make_call_lines(
+        (asked, *results), QUARTERS, names_recall=False
+    )
+    assert make_call_lines((), QUARTERS, names_recall=False) == ()
 
 
 @pytest.mark.parametrize("rounds", [(FIRST,), (SECOND, FIRST), ()])
 def test_every_call_has_a_line_and_every_line_a_call(rounds: tuple[ToolRound, ...]) -> None:
     calls = sum(len(one.calls) for one in rounds)
-    assert len(make_call_lines(build_round_messages("q", rounds, QUARTERS), QUARTERS)) == calls
+    assert len(make_call_lines(build_round_messages("q", rounds, QUARTERS), QUARTERS, names_recall=False)) == calls
 
 
 def test_rounds_are_grouped_by_reply() -> None:
@@ -173,11 +174,11 @@ def test_rounds_are_grouped_by_reply() -> None:
 
 def test_first_kept_result_counts_removed_calls() -> None:
     said = build_round_messages("q", (FIRST, SECOND), QUARTERS)
-    stays, left = partition_rounds(said, {said[0].id}, QUARTERS)
-    text = "<left_out>2 earlier calls of this turn; recall finds what came back.</left_out>\nTwo notes."
+    stays, left = partition_rounds(said, {said[0].id}, QUARTERS, names_recall=False)
+    text = "<left_out>2 earlier calls of this turn.</left_out>\nTwo notes."
     assert (left, stays[0]) == (said[:3], said[3])
     assert (stays[1].message.text, stays[1].message.call_id) == (text, "c1")
     assert stays[1].message.tokens == stays[1].segment.tokens == QUARTERS.count(text)
     assert (stays[1].segment.text, stays[1].segment.hash) == (text, hash_text(text))
-    assert partition_rounds(said, set(), QUARTERS) == (said, ())
-    assert partition_rounds(said, {said[0].id, said[3].id}, QUARTERS) == ((), said)
+    assert partition_rounds(said, set(), QUARTERS, names_recall=False) == (said, ())
+    assert partition_rounds(said, {said[0].id, said[3].id}, QUARTERS, names_recall=False) == ((), said)

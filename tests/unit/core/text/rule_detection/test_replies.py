@@ -24,9 +24,9 @@ LIMIT = 3
 
 
 def test_reply_outline_keeps_first_sentence_headings_definitions_and_exact_terms() -> None:
-    assert outline_reply(REPLY, 12) == "\n".join(
+    assert outline_reply(REPLY, 12, names_recall=False) == "\n".join(
         [
-            "[Outline; recall turn 12.]",
+            "[Outline of turn 12.]",
             "The cache is keyed by the hash of the prompt.",
             "Headings: What is stored; How it is read",
             "Its code defines: EntryStore; read_entry",
@@ -36,14 +36,14 @@ def test_reply_outline_keeps_first_sentence_headings_definitions_and_exact_terms
 
 
 def test_short_reply_is_not_outlined() -> None:
-    assert outline_reply("Yes, at three.", 3) is None
-    assert outline_reply("", 3) is None
-    assert outline_reply("It opens on 2031-04-05 at the harbour, by `open --now`.", 3) is None
+    assert outline_reply("Yes, at three.", 3, names_recall=False) is None
+    assert outline_reply("", 3, names_recall=False) is None
+    assert outline_reply("It opens on 2031-04-05 at the harbour, by `open --now`.", 3, names_recall=False) is None
 
 
 def test_omitted_headings_are_counted() -> None:
     many = "Here it is.\n" + "\n".join(f"# Heading number {number}\nwords of it" for number in range(40))
-    outline = outline_reply(many, 3)
+    outline = outline_reply(many, 3, names_recall=False)
     assert outline is not None
     assert "Headings: Heading number 0; " in outline
     assert "Heading number 5; and 34 more\n" in outline
@@ -60,10 +60,10 @@ def test_definitions_are_found_in_many_languages() -> None:
         "x = 3",
     )
     reply = "Look:\n```\n" + "\n".join(lines) + "\n```\n" + "and more words " * 60
-    outline = outline_reply(reply, 3)
+    outline = outline_reply(reply, 3, names_recall=False)
     assert outline is not None
     assert "Its code defines: loadUser; parse_line; Handle; orders; Node\n" in f"{outline}\n"
 
 
 def test_removed_reply_leaves_one_line() -> None:
-    assert stub_reply(12) == "[Left out; recall turn 12.]"
+    assert stub_reply(12, names_recall=False) == "[Left out: turn 12.]"

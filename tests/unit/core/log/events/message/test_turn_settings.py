@@ -45,6 +45,7 @@ OTHER = TurnSettings(
     cues=("roger",),
     hidden_rules=False,
     hidden_excerpts=False,
+    names_recall=False,
 )
 every_terms = st.builds(
     TurnSettings,

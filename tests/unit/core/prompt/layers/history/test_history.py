@@ -91,7 +91,7 @@ def test_every_segment_is_in_its_message() -> None:
 
 
 def test_preamble_is_first_in_first_shown_turn() -> None:
-    preamble = extend_preamble(EMPTY_PREAMBLE, left_out=4, count=QUARTERS.count)
+    preamble = extend_preamble(EMPTY_PREAMBLE, left_out=4, names_recall=False, count=QUARTERS.count)
     strip = list_history_segments(talk(exchange(0), exchange(1), hidden=1), first_message=0, preamble=preamble)
     assert [(segment.kind, segment.place) for segment in strip] == [
         ("left_out", "message:0"),
@@ -102,7 +102,7 @@ def test_preamble_is_first_in_first_shown_turn() -> None:
 
 def test_joined_replies_and_call_lines_share_message() -> None:
     first, second = exchange(0, rounds=(ROUND,)), exchange(1)
-    lines = make_call_lines(first.rounds, QUARTERS)
+    lines = make_call_lines(first.rounds, QUARTERS, names_recall=False)
     folded = with_joined_replies(replace(first, rounds=(), call_lines=lines), (second.reply,), count=QUARTERS.count)
     assert folded.reply_message is not None
     assert folded.reply_message.text == f"{lines[0].text}0.\n\n1."
@@ -124,7 +124,9 @@ def test_exchange_without_joined_replies_has_its_reply_only() -> None:
 
 def test_layer_joins_segments_with_blank_lines() -> None:
     placeholder = make_placeholder(SegmentKind.SUMMARY, "told", count=QUARTERS.count)
-    preamble = extend_preamble(EMPTY_PREAMBLE, left_out=0, blocks=(placeholder,), count=QUARTERS.count)
+    preamble = extend_preamble(
+        EMPTY_PREAMBLE, left_out=0, blocks=(placeholder,), names_recall=False, count=QUARTERS.count
+    )
     layer = build_history_layer(list_history_segments(talk(exchange(0)), first_message=0, preamble=preamble))
     assert layer.id is LayerId.L4
     assert layer.text == "told\n\n0?\n\n0."

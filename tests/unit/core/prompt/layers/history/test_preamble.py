@@ -47,15 +47,19 @@ def test_placeholder_keeps_content_beside_text() -> None:
 
 
 def test_one_notice_counts_all_removed_messages() -> None:
-    once = extend_preamble(EMPTY_PREAMBLE, left_out=1, count=len)
-    assert [placeholder.text for placeholder in once.placeholders] == [render_notice(1)]
-    assert "1 earlier message is left out" in render_notice(1)
+    once = extend_preamble(EMPTY_PREAMBLE, left_out=1, names_recall=False, count=len)
+    assert [placeholder.text for placeholder in once.placeholders] == [render_notice(1, names_recall=False)]
+    assert "1 earlier message is left out" in render_notice(1, names_recall=False)
     more = extend_preamble(
-        once, left_out=2_000, blocks=(make_placeholder(SegmentKind.DIGEST, "told", count=len),), count=len
+        once,
+        left_out=2_000,
+        blocks=(make_placeholder(SegmentKind.DIGEST, "told", count=len),),
+        names_recall=False,
+        count=len,
     )
     assert "2,001 earlier messages are left out" in more.placeholders[0].text
     assert [placeholder.kind for placeholder in more.placeholders] == [SegmentKind.LEFT_OUT, SegmentKind.DIGEST]
-    assert extend_preamble(EMPTY_PREAMBLE, left_out=0, count=len) == EMPTY_PREAMBLE
+    assert extend_preamble(EMPTY_PREAMBLE, left_out=0, names_recall=False, count=len) == EMPTY_PREAMBLE
 
 
 def test_equal_placeholders_have_distinct_ids() -> None:
@@ -68,9 +72,13 @@ def test_equal_placeholders_have_distinct_ids() -> None:
 
 def test_recounted_preamble_has_same_text() -> None:
     preamble = extend_preamble(
-        EMPTY_PREAMBLE, left_out=3, blocks=(make_placeholder(SegmentKind.DIGEST, "told", count=len),), count=len
+        EMPTY_PREAMBLE,
+        left_out=3,
+        blocks=(make_placeholder(SegmentKind.DIGEST, "told", count=len),),
+        names_recall=False,
+        count=len,
     )
-    again = recount_preamble(preamble, lambda _text: 1)
+    again = recount_preamble(preamble, lambda _text: 1, names_recall=False)
     assert [(placeholder.kind, placeholder.text) for placeholder in again.placeholders] == [
         (b.kind, b.text) for b in preamble.placeholders
     ]
