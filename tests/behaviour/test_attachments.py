@@ -1,10 +1,13 @@
 """L3, row by row of the freshness table: a new attachment compared with what the request already contains."""
 
+from pathlib import Path
+
 import pytest
 from tests.conftest import Watched
 from tests.unit.pictures import png
 from tests.unit.rendered import attached, forms, library, sent
 
+import lamella
 from lamella import ActiveNote, Image, Note, Selection, ToolResult, Unknown, Url
 from lamella.core.prompt.layers.model import LayerId
 
@@ -35,6 +38,31 @@ def test_reattached_note_is_full_if_only_preview_was_sent(converse: type[Watched
     assert attached(turn) == [("a.md", "reference")]
     assert LONG in turn.messages[0].text
     assert "Part 5" not in turn.messages[-1].text
+
+
+@pytest.mark.parametrize("layout", ["library", "in_place", "auto"])
+@pytest.mark.parametrize("attachments", ["turn", "sticky"])
+def test_fold_with_reattached_note_has_its_text_once_and_no_preview(
+    layout: str, attachments: str, tmp_path: Path
+) -> None:
+    settings = {"layout": layout, "attachments": attachments, "carry_forward": "preview"}
+    url = f"sqlite:///{tmp_path}/chats.db"
+    note = Note(path="a.md", text=LONG)
+    with lamella.open(url) as engine:
+        chat = engine.chat("demo", **settings)
+        chat.ask("one", attach=[note])
+        chat.reply("r")
+        chat.ask("two")
+        chat.reply("r")
+        turn = chat.ask("three", attach=[note], fold=True)
+        chat.reply("r")
+        later = chat.ask("four", attach=[note])
+        for text in (sent(turn), sent(later)):
+            assert text.count("sentence 11") == LONG.count("sentence 11")
+            assert "<preview>" not in text
+    with lamella.open(url) as engine:
+        shown = list(engine.chat("demo", **settings).replay())
+        assert [one.messages for one in shown[2:]] == [turn.messages, later.messages]
 
 
 @BOTH

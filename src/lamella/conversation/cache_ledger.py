@@ -358,12 +358,10 @@ class UsageTracker:
         That is the case if the layout is decided by price, or if the library gets back the text of outlined artifacts.
         Artifacts that must be readable again, although an earlier turn removed their text, are attached to the turn.
         """
-        if turn.turn_settings.layout.folds_each_turn:
-            restored = plan_restored_texts(state, turn)
-            return turn if restored is None else replace(turn, layout_plan=restored)
         plan_ahead = ADVANCE_PLANNERS.get(turn.turn_settings.layout)
         if plan_ahead is None:
-            return turn
+            restored = plan_restored_texts(state, turn)
+            return turn if restored is None else replace(turn, layout_plan=restored)
         turn = reattach_missing(turn, state)
         budget, profile = settings.budget, self.get_pricing(turn.model or state.model).profile
         room, aim = budget.trigger * budget.limit, budget.target * budget.limit

@@ -516,18 +516,29 @@ def plan_library_layout(_state: PromptState, turn: Turn) -> LayoutPlan:
     A stored plan names the artifacts whose full text the library gets back. Those that the turn shows shortened, because
     their text does not fit, are left out.
     """
-    if turn.layout_plan is None or not turn.layout_plan.forms:
-        return _FOLD_INTO_LIBRARY_PLAN
-    whole = {one.id for one in turn.attached if _is_attached_in_full(one)}
-    forms = {name: form for name, form in turn.layout_plan.forms.items() if name in whole}
+    forms = _restored_forms(turn)
     return replace(_FOLD_INTO_LIBRARY_PLAN, forms=forms) if forms else _FOLD_INTO_LIBRARY_PLAN
 
 
-def plan_restored_texts(state: PromptState, turn: Turn) -> LayoutPlan | None:
-    """Return the plan of a ``library`` turn that attaches outlined artifacts again; None if it attaches none.
+def _restored_forms(turn: Turn) -> Mapping[str, ArtifactForm]:
+    """Return the forms of the stored plan for artifacts that the turn shows in full."""
+    if turn.layout_plan is None or not turn.layout_plan.forms:
+        return {}
+    whole = {one.id for one in turn.attached if _is_attached_in_full(one)}
+    return {name: form for name, form in turn.layout_plan.forms.items() if name in whole}
 
-    The library gets their full text back. Otherwise the request would have both the outline and the text.
+
+def plan_restored_texts(state: PromptState, turn: Turn) -> LayoutPlan | None:
+    """Return the plan of a turn that folds and attaches outlined artifacts again; None if there is none to store.
+
+    The library gets their full text back. Otherwise the request would have both the outline and the text. A turn in
+    ``auto`` has a plan of its own.
     """
+    if turn.turn_settings.layout not in (LayoutMode.LIBRARY, LayoutMode.IN_PLACE):
+        return None
+    plan = choose_layout(state, replace(turn, layout_plan=None))
+    if plan.keep_messages != 0:
+        return None
     forms = {
         str(artifact.id): ArtifactForm.FULL
         for artifact in turn.attached
@@ -537,7 +548,7 @@ def plan_restored_texts(state: PromptState, turn: Turn) -> LayoutPlan | None:
         and _is_attached_in_full(artifact)
         and choose_carried_form(entry, turn.turn_settings) is ArtifactForm.PREVIEW
     }
-    return replace(_FOLD_INTO_LIBRARY_PLAN, forms=forms) if forms else None
+    return replace(plan, forms=forms) if forms else None
 
 
 def _is_attached_in_full(artifact: Artifact) -> bool:
@@ -545,9 +556,12 @@ def _is_attached_in_full(artifact: Artifact) -> bool:
 
 
 def plan_in_place_layout(state: PromptState, turn: Turn) -> LayoutPlan:
-    """Plan the ``in_place`` layout: earlier messages stay as sent until an epoch ends."""
+    """Plan the ``in_place`` layout: earlier messages stay as sent until an epoch ends.
+
+    As in ``library``, a stored plan of such a turn names the artifacts whose full text the library gets back.
+    """
     why = _find_fold_reason(state, turn)
-    return _KEEP_ALL_PLAN if why is None else LayoutPlan(keep_messages=0, why=why)
+    return _KEEP_ALL_PLAN if why is None else LayoutPlan(keep_messages=0, why=why, forms=_restored_forms(turn))
 
 
 def _find_fold_reason(state: PromptState, turn: Turn) -> str | None:

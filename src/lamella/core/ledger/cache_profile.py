@@ -9,6 +9,7 @@ prefixes that end where an earlier request had a breakpoint.
 proves nothing, since caches may drop entries at any time; two misses on the same side of every hit do.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import pairwise
@@ -335,11 +336,13 @@ class PerfectCache(Struct, frozen=True, kw_only=True, gc=False):
         least as much, including message overhead.
         """
         # A message with a single piece has its token count already.
-        token_counts = {
-            piece: message.tokens if len(message.pieces) == 1 else None
+        pieces = [
+            (piece, message.tokens if len(message.pieces) == 1 else None)
             for message in messages
             for piece in message.pieces
-        }
+        ]
+        token_counts = dict(pieces)
+        repeated = Counter([piece for piece, _ in pieces]) if len(token_counts) < len(pieces) else Counter[str]()
         levels = self.levels
         if levels and self.tokenizer_name != tokenizer.name:
             # The counts of two tokenizers do not add up: after a change of model, count every piece again.
@@ -349,6 +352,8 @@ class PerfectCache(Struct, frozen=True, kw_only=True, gc=False):
         for level in levels:
             hits = level.keys() & left
             known += sum(map(level.__getitem__, hits))
+            # A question may be asked twice in the same words. Then the request has the text twice, and pays for both.
+            known += sum([level[piece] * (repeated[piece] - 1) for piece in hits.intersection(repeated)])
             left -= hits
         # In the order of the request, so that equal requests give equal caches.
         counts = [(piece, token_counts[piece]) for piece in token_counts if piece in left] if left else []

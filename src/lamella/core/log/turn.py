@@ -202,8 +202,8 @@ class LayoutPlan(
     - ``within``: how many pieces of the first message after those stay, too.
     - ``order``: the order in which the new message shows the moved texts, if it is not the order of first appearance.
     - ``forms``: artifacts that are shown in another form than the turn settings ask for. In a plan chosen by cost, it
-      also lists the changed artifacts that are shown in full. In the layout ``library``, it lists outlined artifacts
-      that are attached again and get their full text back.
+      also lists the changed artifacts that are shown in full. In the other layouts, it lists outlined artifacts that
+      are attached again by a turn that folds, and get their full text back.
     - ``promotes``: attachments go into the library right after their turn, not only at the end of an epoch.
     - ``priced``: the plan was chosen by cost. The system message then has no library, and questions list the
       attachments.

@@ -107,6 +107,19 @@ def test_perfect_cache_serves_everything_sent_before() -> None:
     assert second.cost.amount - second.cost.limit == 9 * known
 
 
+def test_perfect_cache_serves_every_copy_of_a_repeated_question() -> None:
+    question = "Why is it so? " * 20
+    first, second, third = entries(Story(), *[Turn(text=question)] * 3)
+    known = QUARTERS.count(question)
+    assert first.cost is not None
+    assert second.cost is not None
+    assert third.cost is not None
+    # All copies in the second and third request were sent before: with the first one.
+    assert first.cost.limit == 10 * known
+    assert 2 * known <= second.cost.limit < 3 * known
+    assert 3 * known <= third.cost.limit < 5 * known
+
+
 def test_cache_request_has_model_tools_and_messages() -> None:
     prompt = get_pending_prompt(Story().open(Turn(text="one", model="m")))
     request = to_cache_request(prompt, at=NOON)
