@@ -192,6 +192,36 @@ def test_undone_clearing_is_not_repeated() -> None:
     assert any("a.py a.py" in message.text for message in agent.turns[-1].messages)
 
 
+def test_a_fork_knows_which_clearings_were_undone() -> None:
+    agent = Agent()
+    agent.task("a.py", "b.py", "c.py", "d.py", "e.py")
+    agent.task("f.py", pause=4_000)
+    assert agent.cleared
+    agent.chat.undo(at=agent.at)
+    agent.chat = agent.engine.fork(agent.chat, agent.chat.head, "copy")
+    assert not agent.cleared
+    agent.task("g.py", pause=4_000)
+    agent.ask(pause=4_000)
+    assert any("a.py a.py" in message.text for message in agent.turns[-1].messages)
+    # A branch of the copy knows it as well.
+    agent.chat.fork(agent.chat.turns()[1].message.parent)
+    agent.task("g.py", pause=4_000)
+    agent.ask(pause=4_000)
+    assert any("a.py a.py" in message.text for message in agent.turns[-1].messages)
+
+
+def test_a_fork_clears_the_same_results_in_the_same_place() -> None:
+    agent = Agent()
+    agent.task("a.py", "b.py", "c.py", "d.py", "e.py")
+    agent.task("f.py", pause=4_000)
+    copy = agent.engine.fork(agent.chat, agent.chat.head, "copy")
+    assert [(one.why, one.clears_in_place) for one in copy.receipts()] == [(why, True) for why in agent.cleared]
+    sent = [turn.messages for turn in agent.chat.replay()]
+    assert [turn.messages for turn in copy.replay()] == sent
+    now = [chat.ask("Go on.", at=agent.at + timedelta(seconds=10)).messages for chat in (agent.chat, copy)]
+    assert now[0] == now[1]
+
+
 def test_a_pinned_turn_keeps_its_results() -> None:
     agent = Agent()
     agent.task("a.py", "b.py", "c.py", "d.py", "e.py")

@@ -53,7 +53,7 @@ from lamella.core.log.events.codec import (
     encode_event,
     merge_batches,
 )
-from lamella.core.log.events.compaction import StageEvent
+from lamella.core.log.events.compaction import CompactionEvent, StageEvent, UndoEvent, read_receipt
 from lamella.core.log.events.kinds import (
     Event,
     EventBatch,
@@ -69,7 +69,7 @@ from lamella.core.log.events.kinds import (
 from lamella.core.log.events.message import NO_OVERRIDES, TurnOverrides
 from lamella.core.log.log import FoldedLog
 from lamella.core.log.receipts import CompactionReceipt, make_receipt
-from lamella.core.log.turn import MessageAuthor, ReplyEvent, SystemParts, Turn, compute_message_id, question_id
+from lamella.core.log.turn import MessageAuthor, ReplyEvent, SystemParts, Turn, compute_reply_id, question_id
 from lamella.core.log.turn_records import (
     TurnRecord,
     branch_message_ids,
@@ -598,9 +598,12 @@ def copy_branch_into_new_conversation(backend: Backend, conversation_key: str, m
     staged = [event for _, event in log.stage_events(branch)]
     copy.copy_stage_events(staged, copied_message_ids=("",), at=log.created)
     asides = auxiliary_events_by_question(branch, log.auxiliary_calls)
+    undone = log.undone_clearings(branch)
     for turn, one in zip(turns, branch, strict=True):
+        copy.copy_undone_clearings(undone, at=one.message.at)
         copy.copy_turn(turn, one, auxiliary_calls=asides[one.message.id], is_last=one is branch[-1])
         copy.copy_stage_events(staged, copied_message_ids=branch_message_ids([one]), at=one.message.at)
+    copy.copy_undone_clearings(undone, at=records[-1].message.at)
     copy.copy_compactions(read_receipts(committed.after_last_message, contents), at=records[-1].message.at)
     if records[-1].reply is None and branch[-1].reply is not None:
         (again,) = read_turns(records[-1:], contents, defaults=defaults)
@@ -723,37 +726,55 @@ class _ForkWriter:
         reply, question = record.reply, self._head
         text, at = ("", record.message.at) if reply is None else (reply.text, reply.at)
         event = reply.event if reply is not None and isinstance(reply.event, ReplyEvent) else None
-        own, sources = ((), ()) if event is None else (event.calls, event.sources)
-        old = compute_message_id(self._source_key, parent=record.message.id, role=MessageAuthor.REPLY, text="")
-        self._head = compute_message_id(self._target_key, parent=question, role=MessageAuthor.REPLY, text=text)
+        own, sources, rounds_hash = ((), (), "") if event is None else (event.calls, event.sources, event.rounds_hash)
+        old = compute_reply_id(self._source_key, parent=record.message.id, text="")
+        self._head = compute_reply_id(self._target_key, parent=question, text=text, rounds_hash=rounds_hash)
         self._new_ids[old if reply is None else reply.id] = self._head
         calls = map(to_model_call, own)
         self.batches.append(
             build_reply_batch(
-                text, message_id=self._head, parent=question, timestamp=at, model_calls=calls, sources=sources
+                text,
+                message_id=self._head,
+                parent=question,
+                timestamp=at,
+                model_calls=calls,
+                sources=sources,
+                rounds_hash=rounds_hash,
             )
         )
 
     def copy_compactions(self, receipts: Sequence[CompactionReceipt], *, at: str) -> None:
         """Copy compactions after the last copied message."""
         for receipt in receipts:
-            steps = tuple(
-                replace(step, removed=tuple(self._new_ids.get(one, one) for one in step.removed))
-                for step in receipt.steps
-            )
-            renamed = make_receipt(
-                self._target_key,
-                parent=self._head,
-                steps=steps,
-                skipped=receipt.skipped,
-                tokens=(receipt.tokens_before, receipt.tokens_after),
-                target=receipt.target,
-                automatic=receipt.automatic,
-                chain_version=receipt.chain_version,
-                certificate=receipt.certificate,
-                since_message=self._new_ids.get(receipt.since_message, receipt.since_message),
-            )
-            self.batches.append(build_compaction_batch(renamed, timestamp=at))
+            self.batches.append(build_compaction_batch(self._with_new_key(receipt), timestamp=at))
+
+    def copy_undone_clearings(self, undone: Iterable[CompactionEvent], *, at: str) -> None:
+        """Copy the undone cuts of tool results after the last copied message, so that they are not made again."""
+        for event in undone:
+            if self._new_ids.get(event.parent, event.parent) == self._head:
+                receipt = self._with_new_key(read_receipt(event, {}))
+                self.batches.append(build_compaction_batch(receipt, timestamp=at))
+                self.batches.append(build_event_batch(UndoEvent(receipt=receipt.id), timestamp=at))
+
+    def _with_new_key(self, receipt: CompactionReceipt) -> CompactionReceipt:
+        """Return a receipt after the last copied message, with the new ids of messages."""
+        steps = tuple(
+            replace(step, removed=tuple(self._new_ids.get(one, one) for one in step.removed)) for step in receipt.steps
+        )
+        renamed = make_receipt(
+            self._target_key,
+            parent=self._head,
+            steps=steps,
+            skipped=receipt.skipped,
+            tokens=(receipt.tokens_before, receipt.tokens_after),
+            target=receipt.target,
+            automatic=receipt.automatic,
+            chain_version=receipt.chain_version,
+            certificate=receipt.certificate,
+            since_message=self._new_ids.get(receipt.since_message, receipt.since_message),
+            soft_target=receipt.soft_target,
+        )
+        return replace(renamed, clears_in_place=receipt.clears_in_place, why=receipt.why)
 
 
 def _without_template_notes(overrides: TurnOverrides) -> TurnOverrides:
@@ -801,7 +822,7 @@ def build_turn_events(
         question = question_id(log.conversation, head, turn)
         reply = normalize_line_ends(answered)
         parts.append(build_question_batch(turn, message_id=question, parent=head, timestamp=at))
-        head = compute_message_id(log.conversation, parent=question, role=MessageAuthor.REPLY, text=reply)
+        head = compute_reply_id(log.conversation, parent=question, text=reply)
         parts.append(build_reply_batch(reply, message_id=head, parent=question, timestamp=at))
     return merge_batches(*parts), head
 

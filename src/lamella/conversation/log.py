@@ -46,7 +46,7 @@ from lamella.core.log.events.message import QuestionEvent, TurnOverrides, inheri
 from lamella.core.log.log import FoldedLog
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.tree import MessageTree
-from lamella.core.log.turn import LayoutMode, MessageAuthor, ReplyEvent, Turn, TurnSettings, compute_message_id
+from lamella.core.log.turn import LayoutMode, MessageAuthor, ReplyEvent, Turn, TurnSettings, compute_reply_id
 from lamella.core.log.turn_records import (
     DECODING_ERRORS,
     PackedTurnRecords,
@@ -152,7 +152,7 @@ def empty_reply_id(log: FoldedLog, message: str) -> str:
     node = log.nodes.get(message)
     if node is None or not isinstance(node.event, QuestionEvent):
         return ""
-    return compute_message_id(log.conversation, parent=node.event.id, role=MessageAuthor.REPLY, text="")
+    return compute_reply_id(log.conversation, parent=node.event.id, text="")
 
 
 def list_records_up_to_message(log: FoldedLog, message: str) -> Sequence[TurnRecord]:
@@ -607,11 +607,9 @@ class TurnWriter:
         """
         moment = self._format_time(at)
         batch = build_tool_calls_batch(reply, parent=parent_id, timestamp=moment, model_calls=(call,))
-        if not self._append_if_question_is_open(batch, parent_id):
-            reply_id = compute_message_id(
-                self._log.conversation, parent=parent_id, role=MessageAuthor.REPLY, text=reply.text
-            )
-            self._store_answer_on_own_branch(
+        if not self._append_if_open(batch, parent_id):
+            reply_id = compute_reply_id(self._log.conversation, parent=parent_id, text=reply.text)
+            self._record_on_own_branch(
                 ModelAnswer(reply=reply), message_id=reply_id, parent_id=parent_id, at=moment, calls=(call,)
             )
 
@@ -623,6 +621,14 @@ class TurnWriter:
         ):
             raise ConflictError(conversation_key=self._name, expected=known, found=self._log.version)
 
+    def make_reply_id(self, parent_id: str, text: str) -> tuple[str, str]:
+        """Return the id of a reply to the last turn and the ``rounds_hash`` of its event, which is mostly empty."""
+        rounds_hash = self._log.find_rounds_hash(parent_id, text)
+        return (
+            compute_reply_id(self._log.conversation, parent=parent_id, text=text, rounds_hash=rounds_hash),
+            rounds_hash,
+        )
+
     def write_reply(
         self,
         answer: ModelAnswer,
@@ -631,6 +637,7 @@ class TurnWriter:
         parent_id: str,
         at: datetime | None,
         calls: Sequence[ModelCall] = (),
+        rounds_hash: str = "",
     ) -> None:
         """Write a reply to the last turn with the model calls that produced it.
 
@@ -638,10 +645,18 @@ class TurnWriter:
         """
         moment, text, sources = self._format_time(at), answer.reply.text, answer.citations
         batch = build_reply_batch(
-            text, message_id=message_id, parent=parent_id, timestamp=moment, model_calls=calls, sources=sources
+            text,
+            message_id=message_id,
+            parent=parent_id,
+            timestamp=moment,
+            model_calls=calls,
+            sources=sources,
+            rounds_hash=rounds_hash,
         )
-        if not self._append_if_question_is_open(batch, parent_id):
-            self._store_answer_on_own_branch(answer, message_id=message_id, parent_id=parent_id, at=moment, calls=calls)
+        if not self._append_if_open(batch, parent_id):
+            # On a branch of its own the reply has the rounds that the question was left with.
+            own_id = compute_reply_id(self._log.conversation, parent=parent_id, text=text)
+            self._record_on_own_branch(answer, message_id=own_id, parent_id=parent_id, at=moment, calls=calls)
 
     def _append_if_question_is_open(self, batch: EventBatch, question_id: str) -> bool:
         """Append an answer to a question while the question is still open; other events do not matter.

@@ -94,6 +94,14 @@ class CompactionLog(Struct):
                 before[child] = (*before.get(child, ()), entry.event)
         return ActiveCompactions(by_next_question=before, after_last_message=since, undone_results=frozenset(undone))
 
+    def undone_clearings(self, message_numbers: Mapping[str, int]) -> Sequence[CompactionEvent]:
+        """Return the compactions on a branch that cleared tool results in place and were undone."""
+        return [
+            entry.event
+            for entry, _ in self._iter_compactions_with_next_message(message_numbers)
+            if entry.event.in_place and entry.undone_at < NEVER_UNDONE
+        ]
+
     def _iter_compactions_with_next_message(
         self, message_numbers: Mapping[str, int]
     ) -> Iterator[tuple[_CompactionEntry, str | None]]:

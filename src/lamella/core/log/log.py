@@ -41,11 +41,11 @@ from lamella.core.log.events.message import (
     ToolResultsEvent,
     TurnOverrides,
     add_results_to_last_round,
-    make_waiting_round,
+    hash_rounds,
     round_content_hashes,
 )
-from lamella.core.log.tree import EventNumbers, build_branch, iter_message_parents
-from lamella.core.log.turn import HistoryChangeReason, MessageAuthor, ReplyEvent, compute_message_id
+from lamella.core.log.tree import EventNumbers, build_branch, iter_parents
+from lamella.core.log.turn import HistoryChangeReason, MessageAuthor, ReplyEvent, compute_message_id, compute_reply_id
 from lamella.core.log.turn_records import (
     DECODING_ERRORS,
     MessageNode,
@@ -185,6 +185,10 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
             else NO_COMPACTIONS
         )
 
+    def undone_clearings(self, records: Sequence[TurnRecord]) -> Sequence[CompactionEvent]:
+        """Return the compactions of a branch that cleared tool results in place and were undone."""
+        return self.compactions.undone_clearings(self._message_numbers(records)) if self.compactions else ()
+
     def stage_events(self, records: Sequence[TurnRecord]) -> list[tuple[int, StageEvent]]:
         """Return the stage events of a branch, each with the number of the branch's messages before it."""
         return (
@@ -319,6 +323,17 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         same = self.nodes.get(reply.event.id)
         self._add_node(reply if same is None else merge_replies(same, reply), extends_head=follows)
         self.open_rounds.pop(parent, None)
+
+    def find_rounds_hash(self, question: str, text: str) -> str:
+        """Return the ``rounds_hash`` of a reply with this text to the open question; see ``ReplyEvent``.
+
+        Empty replies need none: a question that is abandoned again keeps its empty reply.
+        """
+        same = self.nodes.get(compute_reply_id(self.conversation, parent=question, text=text))
+        if not text or same is None or self.head != question:
+            return ""
+        now = hash_rounds(completed_rounds(self.open_rounds.get(question, ())))
+        return "" if now == hash_rounds(same.rounds) else now
 
     def _add_reply_on_own_branch(self, reply: MessageNode) -> None:
         """Add a reply to a question that was left, or that is being answered again.

@@ -297,6 +297,8 @@ class ReplyEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
 
     A reply with ``aside`` ends a branch of its own: the conversation had continued elsewhere, and its active branch
     stays where it is. The first of the ``sources`` is ``[^1]`` in the text, and so on.
+    ``rounds_hash`` is set, and part of the id, only if an earlier answer to the same question has the same text after
+    other tool rounds: they are two messages, and what follows one of them must not get the rounds of the other.
     """
 
     id: str
@@ -305,6 +307,7 @@ class ReplyEvent(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True
     calls: tuple[StoredModelCall, ...] = ()
     aside: bool = False
     sources: tuple[StoredCitation, ...] = ()
+    rounds_hash: str = ""
 
 
 # Turns.
@@ -508,6 +511,12 @@ def question_id(conversation_key: str, parent: str, turn: Turn) -> str:
     return compute_message_id(
         conversation_key, parent=parent, role=MessageAuthor.USER, text=turn.text, attached=attached
     )
+
+
+def compute_reply_id(conversation_key: str, *, parent: str, text: str, rounds_hash: str = "") -> str:
+    """Return the id of a reply; ``rounds_hash`` is that of its event."""
+    attached = [("rounds", rounds_hash)] if rounds_hash else ()
+    return compute_message_id(conversation_key, parent=parent, role=MessageAuthor.REPLY, text=text, attached=attached)
 
 
 def compute_message_id(

@@ -17,6 +17,7 @@ from lamella.core.log.turn import (
     ReplyEvent,
     StoredCitation,
     compute_message_id,
+    compute_reply_id,
     tool_result_id,
 )
 from lamella.core.messages import TextsById
@@ -348,7 +349,7 @@ def round_result_ids(question_id: str, round_index: int, tool_round: StoredRound
 def derive_message_id(conversation_key: str, event: QuestionEvent | ReplyEvent) -> str:
     """Return the id of a message, derived from its content and its parent."""
     if isinstance(event, ReplyEvent):
-        return compute_message_id(conversation_key, parent=event.parent, role=_REPLY, text=event.text)
+        return compute_reply_id(conversation_key, parent=event.parent, text=event.text, rounds_hash=event.rounds_hash)
     attached = [(ref.id, ref.hash) for ref in (*event.results, *event.attached)]
     return compute_message_id(conversation_key, parent=event.parent, role=_USER, text=event.text, attached=attached)
 

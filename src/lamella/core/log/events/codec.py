@@ -106,11 +106,18 @@ def build_reply_batch(
     model_calls: Iterable[ModelCall] = (),
     on_own_branch: bool = False,
     sources: Iterable[StoredCitation] = (),
+    rounds_hash: str = "",
 ) -> EventBatch:
     """Return the batch for a reply with its model calls; the log gives it the tool rounds of its question."""
     stored = tuple(map(to_stored_call, model_calls))
     event = ReplyEvent(
-        id=message_id, parent=parent, text=text, calls=stored, aside=on_own_branch, sources=tuple(sources)
+        id=message_id,
+        parent=parent,
+        text=text,
+        calls=stored,
+        aside=on_own_branch,
+        sources=tuple(sources),
+        rounds_hash=rounds_hash,
     )
     return build_event_batch(event, timestamp=timestamp)
 

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import UNSET, Struct, UnsetType, defstruct
+from msgspec import UNSET, Struct, UnsetType, defstruct, to_builtins
 from msgspec.structs import asdict, fields
 from msgspec.structs import replace as replace_fields
 
@@ -51,7 +51,7 @@ from lamella.core.messages import (
     ToolRound,
     Usage,
 )
-from lamella.core.text.content import Contents, encode_text, hash_text
+from lamella.core.text.content import Contents, canonical_json, encode_text, hash_text, short_hash
 from lamella.core.values import replace
 
 _SETTING_FIELDS = fields(TurnSettings)
@@ -229,6 +229,11 @@ class StoredRound(Struct, frozen=True, kw_only=True, gc=False, array_like=True):
         if self.provider_reply is not None:
             yield self.provider_reply.json
         yield from (result.output for result in self.results or self.early_results)
+
+
+def hash_rounds(rounds: Iterable[StoredRound]) -> str:
+    """Return a hash of everything that requests contain of some tool rounds."""
+    return short_hash(canonical_json([to_builtins(replace(one, model_calls=())) for one in rounds]))
 
 
 def round_content_hashes(rounds: Iterable[StoredRound]) -> Iterator[str]:
