@@ -93,7 +93,7 @@ def readable(text: str) -> str:
 
 _STUB = re.compile(
     "<tool_result>search\\([^\\n]*\\)\\n"
-    r"<left_out>[\d,]+ characters of output\. Make the call again, or recall ([^\n]*)\.</left_out>"
+    r"<left_out>[\d,]+ characters of output: ([^\n]*)\. Make the call again to read it\.</left_out>"
     "\\n</tool_result>\\n"
 )
 
