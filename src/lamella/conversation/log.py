@@ -607,9 +607,9 @@ class TurnWriter:
         """
         moment = self._format_time(at)
         batch = build_tool_calls_batch(reply, parent=parent_id, timestamp=moment, model_calls=(call,))
-        if not self._append_if_open(batch, parent_id):
+        if not self._append_if_question_is_open(batch, parent_id):
             reply_id = compute_reply_id(self._log.conversation, parent=parent_id, text=reply.text)
-            self._record_on_own_branch(
+            self._store_answer_on_own_branch(
                 ModelAnswer(reply=reply), message_id=reply_id, parent_id=parent_id, at=moment, calls=(call,)
             )
 
@@ -653,10 +653,10 @@ class TurnWriter:
             sources=sources,
             rounds_hash=rounds_hash,
         )
-        if not self._append_if_open(batch, parent_id):
+        if not self._append_if_question_is_open(batch, parent_id):
             # On a branch of its own the reply has the rounds that the question was left with.
             own_id = compute_reply_id(self._log.conversation, parent=parent_id, text=text)
-            self._record_on_own_branch(answer, message_id=own_id, parent_id=parent_id, at=moment, calls=calls)
+            self._store_answer_on_own_branch(answer, message_id=own_id, parent_id=parent_id, at=moment, calls=calls)
 
     def _append_if_question_is_open(self, batch: EventBatch, question_id: str) -> bool:
         """Append an answer to a question while the question is still open; other events do not matter.

@@ -419,11 +419,11 @@ class PromptBuilder:
         self.usage_tracker.record_call(call)
         self._pending_reply = reply
 
-    def _close_turn(self, model_answer: ModelAnswer, call: ModelCall | None, *, at: datetime | None) -> None:
-        self._skip_round(at=at)
+    def _record_final_reply(self, model_answer: ModelAnswer, call: ModelCall | None, *, at: datetime | None) -> None:
+        self._record_pending_calls_as_skipped(at=at)
         parent, text = self._state.head, model_answer.reply.text
         reply_id, rounds_hash = (None, "") if self._writer is None else self._writer.make_reply_id(parent, text)
-        state = add_reply(self._state, text, reply_id=reply_id)
+        state = add_reply_to_waiting_turn(self._state, text, reply_id=reply_id)
         if self._writer is not None:
             # The model calls of earlier tool rounds were written with their rounds.
             self._writer.write_reply(

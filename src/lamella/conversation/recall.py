@@ -110,7 +110,7 @@ class BranchSearch:
             hits = (
                 _turn_to_hits(there, int(turn[1]), without=excluded, limit=limit)
                 if turn is not None
-                else _message_hits(there, int(message[1] or message[2]), without=excluded)
+                else _message_to_hits(there, int(message[1] or message[2]), without=excluded)
                 if message is not None
                 else ()
             )
@@ -221,7 +221,7 @@ def _turn_to_hits(
     return tuple(SearchHit(passage=one, score=1.0, excerpt=one.text[:_EXCERPT_CHARS]) for one in there[:limit])
 
 
-def _message_hits(passages: Sequence[Passage], number: int, *, without: Set[str]) -> tuple[SearchHit, ...]:
+def _message_to_hits(passages: Sequence[Passage], number: int, *, without: Set[str]) -> tuple[SearchHit, ...]:
     """Return the message with this number: questions are odd, replies even. Tool results and notes have none."""
     turn, role = (number + 1) // 2, MessageAuthor.USER if number % 2 else MessageAuthor.REPLY
     return tuple(

@@ -166,8 +166,12 @@ def render_tool_stub(artifact: Artifact, *, names_recall: bool) -> str:
     """Render a tool call without its output; the model can repeat the call to get the output."""
     size, name = f"{len(artifact.text):,} characters", escape_line(artifact.id)
     if names_recall:
-        return _wrap_tool_call_in_block(artifact, f"<left_out>{size} of output. Make the call again, or recall {name}.</left_out>")
-    return _wrap_tool_call_in_block(artifact, f"<left_out>{size} of output: {name}. Make the call again to read it.</left_out>")
+        return _wrap_tool_call_in_block(
+            artifact, f"<left_out>{size} of output. Make the call again, or recall {name}.</left_out>"
+        )
+    return _wrap_tool_call_in_block(
+        artifact, f"<left_out>{size} of output: {name}. Make the call again to read it.</left_out>"
+    )
 
 
 def render_call_line(artifact: Artifact) -> str:

@@ -42,9 +42,10 @@ from lamella.core.log.events.message import (
     TurnOverrides,
     add_results_to_last_round,
     hash_rounds,
+    make_waiting_round,
     round_content_hashes,
 )
-from lamella.core.log.tree import EventNumbers, build_branch, iter_parents
+from lamella.core.log.tree import EventNumbers, build_branch, iter_message_parents
 from lamella.core.log.turn import HistoryChangeReason, MessageAuthor, ReplyEvent, compute_message_id, compute_reply_id
 from lamella.core.log.turn_records import (
     DECODING_ERRORS,

@@ -216,7 +216,9 @@ def _render_handles(
     left = [one for one in attached if one.condensed == NAMED_ONLY and not is_shown_in_full(one, placed.get(one.id))]
     if not left:
         return {}
-    listed = place_list_of_names(left, placed=placed, count=tokenizer.count, position=position, names_recall=names_recall)
+    listed = place_list_of_names(
+        left, placed=placed, count=tokenizer.count, position=position, names_recall=names_recall
+    )
     return {one.id: (_with_artifact_kind(listed[one.id].segment, one), listed[one.id]) for one in left}
 
 
