@@ -140,7 +140,7 @@ def test_two_fruitless_rounds_force_an_answer() -> None:
     conversation = open_chat(speaker)
     told = outputs(send(conversation, "When?", tools=[shared_table.search_notes]))
     assert shared_table.asked == ["nowhere", "nowhere at all, ever"]
-    assert told[-1] == "Not run: the last 2 rounds of tools brought nothing new. Answer with what you have."
+    assert told[-1] == "Not run: the last 2 tool rounds brought nothing new. Answer with what you have."
     assert reply(conversation) == "I did not find it."
 
 
@@ -182,7 +182,7 @@ def test_reply_without_tools_is_answer_even_with_calls() -> None:
 @pytest.mark.parametrize(
     ("limit", "told"),
     [
-        ({"steps": 1}, "a turn has at most 1 rounds of tools"),
+        ({"steps": 1}, "a turn has at most 1 tool round"),
         ({"turn_tokens": 150}, "a turn has at most 150 tokens, and 240 were used"),
         ({"max_cost": 0.0011}, "a turn costs at most $0.0011, and $"),
         ({"turn_seconds": 1e-9}, "a turn calls tools for at most 1e-09 seconds"),

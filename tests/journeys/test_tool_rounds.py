@@ -155,7 +155,7 @@ def test_model_is_asked_to_answer_after_round_limit() -> None:
     assert outputs == [
         "False: Graz: sun",
         "False: Graz: sun",
-        "True: Not run: a turn has at most 2 rounds of tools. Answer with what you have.",
+        "True: Not run: a turn has at most 2 tool rounds. Answer with what you have.",
     ]
     assert [record.reply.text for record in conversation.turns() if record.reply] == ["Sun."]
 

@@ -235,7 +235,7 @@ class TurnUsage:
         limits = self._limits
         seconds = (self._clock.now() - self._started).total_seconds()
         if rounds >= limits.steps:
-            return f"a turn has at most {limits.steps} rounds of tools"
+            return f"a turn has at most {limits.steps} tool round{'' if limits.steps == 1 else 's'}"
         if limits.turn_seconds is not None and seconds >= limits.turn_seconds:
             return f"a turn calls tools for at most {limits.turn_seconds:g} seconds"
         if limits.turn_tokens is not None and self._tokens >= limits.turn_tokens:

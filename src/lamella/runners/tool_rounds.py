@@ -226,9 +226,7 @@ class RepeatedSearchGuard:
             streak = streak + 1 if all(_is_fruitless(result, seen) for result in results) else 0
             seen.update(result.text for result in results)
         return (
-            f"the last {MAX_FRUITLESS_ROUNDS} rounds of tools brought nothing new"
-            if streak >= MAX_FRUITLESS_ROUNDS
-            else ""
+            f"the last {MAX_FRUITLESS_ROUNDS} tool rounds brought nothing new" if streak >= MAX_FRUITLESS_ROUNDS else ""
         )
 
     async def run(

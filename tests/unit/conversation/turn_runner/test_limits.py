@@ -24,7 +24,7 @@ MADE = ModelCall(
     ("limits", "calls", "seconds", "reached"),
     [
         (TurnLimits(steps=3), 9, 9, ""),
-        (TurnLimits(steps=2), 0, 0, "a turn has at most 2 rounds of tools"),
+        (TurnLimits(steps=2), 0, 0, "a turn has at most 2 tool rounds"),
         (TurnLimits(turn_tokens=201), 2, 0, ""),
         (TurnLimits(turn_tokens=200), 2, 0, "a turn has at most 200 tokens, and 200 were used"),
         (TurnLimits(max_cost=Decimal("0.05")), 2, 0, ""),
