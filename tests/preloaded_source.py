@@ -33,8 +33,8 @@ LATE = (
     "typer._adapters",
     "yaml",
 )
-# Rooms whose modules load the client of a provider, or the model itself.
-CLIENTS = tuple(f"lamella.providers.{name}." for name in ("anthropic", "gemini", "local"))
+# Packages whose modules load the client of a provider, an agent framework, or the model itself.
+CLIENTS = ("lamella.integrations.", *(f"lamella.providers.{name}." for name in ("anthropic", "gemini", "local")))
 # The exit code of a Python that could not write what was left in a buffer.
 UNWRITTEN = 120
 _MOST_OPEN = 256

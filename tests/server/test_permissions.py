@@ -32,7 +32,7 @@ def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def server(note: Path) -> Iterator[RunningServer]:
     script = ScriptedProvider(ScriptedReply(calls=(WRITE,)), "Done.", "Again.")
-    with running("memory:", script, vault=note.parent, serve={"grace": 0.2}) as one:
+    with running("memory:", script, vault=note.parent, serve={"grace": 2}) as one:
         yield one
 
 

@@ -12,7 +12,7 @@ from lamella.server.errors import HTTP_HINTS, error_headers, error_status_and_bo
 STATUSES = {
     400: "BadInputError TranscriptError SettingError ArtifactError TextError SecretError InvalidOperationError "
     "WorkflowError WriteDeniedError UsageError PathOutsideVaultError SourceUnreadableError AddressNotAllowedError "
-    "SourceUnreachableError ExtraNotInstalledError NotAvailableError",
+    "SourceUnreachableError ExtraNotInstalledError NotAvailableError DocumentError",
     401: "NotAuthenticatedError",
     403: "UntrustedError PermissionDeniedError OriginNotAllowedError",
     404: "SourceNotFoundError NotFoundError",
