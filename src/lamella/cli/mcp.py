@@ -1,13 +1,17 @@
-"""``lamella mcp``: list the configured MCP servers, and check that they can be used."""
+"""``lamella mcp``: list and check the configured MCP servers, and be an MCP server."""
 
-from collections.abc import Sequence
-from typing import Annotated
+import asyncio
+import sys
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from lamella.cli.access import JsonOption
-from lamella.cli.output import escape_to_short_line, format_count, print_json, print_text, show_if_slow
-from lamella.errors import UsageError
+from lamella.cli.access import JsonOption, StoreOption
+from lamella.cli.interrupts import cancel_on_signals
+from lamella.cli.output import escape_to_short_line, format_count, is_terminal, print_json, print_text, show_if_slow
+from lamella.errors import ExtraNotInstalledError, UsageError, install_hint
 from lamella.schemas.catalog import (
     McpReportJson,
     McpReportListJson,
@@ -25,7 +29,7 @@ _NO_SERVERS_MESSAGE = (
     "`lamella config show` prints the path of your settings file."
 )
 
-mcp_app = typer.Typer(name="mcp", help="List and check MCP servers.")
+mcp_app = typer.Typer(name="mcp", help="List and check MCP servers, and be one.")
 
 
 @mcp_app.command("list")
@@ -93,3 +97,63 @@ def _print_report(report: McpServerReport) -> None:
         )
     for line in report.warnings:
         print_text(f"  note: {escape_to_short_line(line)}")
+
+
+@mcp_app.command()
+def serve(
+    *,
+    vault: Annotated[
+        Path | None, typer.Argument(help="Notes folder to search and read.", show_default="no notes")
+    ] = None,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve over streamable HTTP, at /mcp, and not on stdio.")
+    ] = False,
+    host: Annotated[
+        str | None,
+        typer.Option(help="With --http: address to listen on.", show_default="setting `serve`, or 127.0.0.1"),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="With --http: port; 0 selects a free one.", show_default="setting `serve`, or 8765"),
+    ] = None,
+    allow_writes: Annotated[
+        bool, typer.Option("--allow-writes", help="Also offer tools that change notes and conversations.")
+    ] = False,
+    store: StoreOption = None,
+) -> None:
+    """Serve notes, conversations and code selection to an agent host over MCP.
+
+    The host starts this command and talks to it over stdin and stdout. Code is selected from the notes folder, or from
+    the current folder if there is none. docs/how-to/agent-hosts.md has the settings of several hosts.
+
+    lamella mcp serve examples/vault --http --port 0
+    """
+    if not http and (host is not None or port is not None):
+        raise UsageError("--host and --port need --http.", hint="Add --http.")
+    try:
+        from lamella.integrations.mcp_server import serve_http, serve_stdio
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types"):
+            raise
+        raise ExtraNotInstalledError(
+            "The MCP server needs the package mcp, which is not installed.", hint=install_hint("mcp")
+        ) from error
+    if http:
+        try:
+            serve_http(vault=vault, store=store, host=host, port=port, allow_writes=allow_writes)
+        except ImportError as error:
+            raise ExtraNotInstalledError(
+                f"Serving over HTTP needs {error.name}, which is not installed.", hint=install_hint("server")
+            ) from error
+        return
+    if is_terminal(sys.stdin):
+        raise UsageError(
+            "An agent host starts this command and writes to its stdin, which is a terminal here.",
+            hint="Name `lamella mcp serve` in the settings of your host, or add --http.",
+        )
+    asyncio.run(_serve_until_stopped(serve_stdio(vault=vault, store=store, allow_writes=allow_writes)))
+
+
+async def _serve_until_stopped(serving: Coroutine[Any, Any, None]) -> None:
+    with cancel_on_signals():
+        await serving

@@ -31,6 +31,7 @@ from lamella.server.security import TimeLimitedConfig
 from lamella.server.sessions import SessionSigner, make_session_key
 from lamella.server.state import ServerState
 from lamella.wiring import (
+    AccessTokenFile,
     HttpServerSettings,
     ServiceContainer,
     list_allowed_hosts,
@@ -138,12 +139,7 @@ def run_server(options: ServerOptions, *, workers: int = 1, opens_page: bool = F
     """
     services = read_services()
     rules = server_settings(services, host=options.host, port=options.port)
-    tokens = open_token_file(services)
-    if needs_token(rules) and not tokens.read():
-        raise UsageError(
-            f"Others can reach {rules.host}, and no token was given out: nobody could come in.",
-            hint="Give one out first: lamella tokens add NAME --scope chat",
-        )
+    check_tokens_exist(rules, open_token_file(services))
     store = options.store or services.settings.store
     if workers > 1 and not store.startswith("postgres"):
         raise UsageError(
@@ -154,7 +150,7 @@ def run_server(options: ServerOptions, *, workers: int = 1, opens_page: bool = F
     listener = bind_socket(rules.host, rules.port)
     set_up_logging()
     with listener:
-        address = f"http://{_browser_host(rules.host)}:{listener.getsockname()[1]}"
+        address = get_local_address(rules.host, listener)
         LOGGER.info("%s", json.dumps({"at": "start", "address": address, "workers": workers}))
         if opens_page:
             # The browser may ask before the server is ready: its connection waits until then.
@@ -188,11 +184,25 @@ def open_welcome_page(address: str) -> None:
         sys.stdout.flush()
 
 
+def get_local_address(host: str, listener: socket.socket) -> str:
+    """Return the address at which programs on this machine reach a server."""
+    return f"http://{_browser_host(host)}:{listener.getsockname()[1]}"
+
+
 def _browser_host(host: str) -> str:
     """Return a host name with which a browser on this machine reaches the server."""
     if host in ("0.0.0.0", "::", "[::]"):
         return "localhost"
     return f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+
+def check_tokens_exist(settings: HttpServerSettings, tokens: AccessTokenFile) -> None:
+    """Raise ``UsageError`` if other machines can reach the server and no token exists."""
+    if needs_token(settings) and not tokens.read():
+        raise UsageError(
+            f"Others can reach {settings.host}, and no token was given out: nobody could come in.",
+            hint="Give one out first: lamella tokens add NAME --scope chat",
+        )
 
 
 class WorkerSupervisor(Multiprocess):
