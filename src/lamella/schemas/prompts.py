@@ -152,13 +152,13 @@ def layout_plan_to_json(layout_plan: LayoutPlan) -> LayoutPlanJson:
     )
 
 
-def _envelope_to_json(envelope: Envelope, *, with_loaded_digest_texts: bool = True) -> EnvelopeJson:
+def _envelope_to_json(envelope: Envelope, *, with_texts: bool = True) -> EnvelopeJson:
     return EnvelopeJson(
         version=envelope.version,
         conversation_id=envelope.conversation_id,
         message_id=envelope.message_id,
         epoch=envelope.epoch,
-        layers=[_layer_to_json(layer, with_loaded_digest_texts=with_loaded_digest_texts) for layer in envelope.layers],
+        layers=[_layer_to_json(layer, with_texts=with_texts) for layer in envelope.layers],
         prefix_hash=envelope.prefix_hash,
         hash=envelope.hash,
         dropped=envelope.prompt.dropped,
@@ -167,10 +167,10 @@ def _envelope_to_json(envelope: Envelope, *, with_loaded_digest_texts: bool = Tr
     )
 
 
-def _layer_to_json(layer: Layer, *, with_loaded_digest_texts: bool) -> LayerJson:
+def _layer_to_json(layer: Layer, *, with_texts: bool) -> LayerJson:
     return LayerJson(
         id=layer.id.value,
-        text=layer.text if with_loaded_digest_texts else UNSET,
+        text=layer.text if with_texts else UNSET,
         hash=layer.hash,
         tokens=layer.tokens,
         segments=[_segment_to_json(segment) for segment in layer.segments],
@@ -321,12 +321,12 @@ class CommandRequestJson(VersionedBody, frozen=True, kw_only=True):
     body: Annotated[Mapping[str, object], Meta(description="The request body, with the fields of the provider's API.")]
 
 
-def turn_prompt_to_json(turn: "BuiltTurn", *, with_loaded_digest_texts: bool = True) -> TurnPromptJson:
+def turn_prompt_to_json(turn: "BuiltTurn", *, with_texts: bool = True) -> TurnPromptJson:
     """Return one turn with its envelope and messages; without texts, only ids, hashes and numbers."""
     return TurnPromptJson(
         turn=turn.number,
-        envelope=_envelope_to_json(turn.envelope, with_loaded_digest_texts=with_loaded_digest_texts),
-        messages=[_message_to_json(message) for message in turn.messages] if with_loaded_digest_texts else UNSET,
+        envelope=_envelope_to_json(turn.envelope, with_texts=with_texts),
+        messages=[_message_to_json(message) for message in turn.messages] if with_texts else UNSET,
         tokens=token_counts_to_json(turn.tokens),
         prefix=prefix_to_json(turn.prefix_change),
         cache=None if turn.cache is None else cache_use_to_json(turn.cache),
@@ -382,14 +382,14 @@ def sent_turn_to_json(
     turn: "BuiltTurn",
     fingerprint: RequestFingerprint | None,
     *,
-    with_loaded_digest_texts: bool = True,
+    with_texts: bool = True,
 ) -> SentTurnJson:
     """Return a turn rebuilt from the log, and its fingerprint from when it was sent.
 
     ``same_bytes`` says whether the first request of the turn has the stored hash. It is null without one.
     """
     return SentTurnJson(
-        **asdict(turn_prompt_to_json(turn, with_loaded_digest_texts=with_loaded_digest_texts)),
+        **asdict(turn_prompt_to_json(turn, with_texts=with_texts)),
         conversation=conversation_key,
         sent=None if fingerprint is None else fingerprint_to_json(fingerprint),
         same_bytes=None if fingerprint is None or turn.check is None else turn.check.has_no_known_difference,

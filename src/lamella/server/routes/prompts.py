@@ -77,9 +77,7 @@ def read_turn(
     chat = state.open_conversation(caller, conversation)
     turn = _get_turn(chat, number)
     question = chat.turns()[number - 1].message.question_event
-    return sent_turn_to_json(
-        chat.id, turn, None if question is None else question.imprint, with_loaded_digest_texts=texts
-    )
+    return sent_turn_to_json(chat.id, turn, None if question is None else question.imprint, with_texts=texts)
 
 
 @router.get(
