@@ -323,3 +323,34 @@ def test_token_is_traded_for_a_session_that_scripts_cannot_read(start: StartServ
     expect(page.locator(".answer")).to_contain_text("You asked: Am I in?")
     assert page.evaluate("document.cookie") == ""
     assert token not in page.evaluate("JSON.stringify(Object.entries(localStorage))")
+
+
+SEE_INDEXING = """() => {
+  window.seen = [];
+  new MutationObserver(() => {
+    const bar = document.querySelector(".indexing");
+    if (bar) window.seen.push([bar.textContent.trim(), document.documentElement.scrollWidth - innerWidth]);
+  }).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_page_shows_how_far_a_long_index_is(
+    start: StartServer, tabs: Tabs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, phone: bool
+) -> None:
+    monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "index"))
+    (tmp_path / "vault").mkdir()
+    for number in range(4_000):
+        text = f"# Bed {number}\n\n" + f"Row {number} has beans, leeks and {number} kinds of salad. " * 40
+        (tmp_path / "vault" / f"bed-{number}.md").write_text(text, encoding="utf-8")
+    server = start(EchoProvider(), vault=tmp_path / "vault")
+    page = tabs.open(f"{server.url}/#/c/{server.begin('indexed')}", phone=phone)
+    expect(page.get_by_role("heading", name="What would you like to know?")).to_be_visible()
+    page.evaluate(SEE_INDEXING)
+    assert server.client.get("/v1/notes/search", params={"q": "salad"}).json()["hits"]
+    expect(page.locator(".indexing")).to_have_count(0)
+    seen = page.evaluate("window.seen")
+    assert seen
+    for text, overflow in seen:
+        assert re.fullmatch(r"Reading your notes for the search: [\d,]+ of 4,000", text)
+        assert overflow <= 0

@@ -153,3 +153,24 @@ def test_listeners_do_not_delay_a_stop(tmp_path: Path) -> None:
             tab = stack.enter_context(listening(server))
         # The server has stopped; it would have waited for five minutes.
         tab.wait_for_end()
+
+
+def test_pages_hear_how_far_a_long_index_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "index"))
+    (tmp_path / "vault").mkdir()
+    for number in range(4_000):
+        text = f"# Bed {number}\n\n" + f"Row {number} has beans, leeks and {number} kinds of salad. " * 40
+        (tmp_path / "vault" / f"bed-{number}.md").write_text(text, encoding="utf-8")
+    with running("memory:", ScriptedProvider(), vault=tmp_path / "vault") as server, listening(server) as tab:
+        found = server.client.get("/v1/notes/search", params={"q": "salad"})
+        assert found.json()["hits"]
+        reports = [tab.wait_for("indexing")]
+        while reports[-1]["done"] < reports[-1]["total"]:
+            reports.append(tab.wait_for("indexing"))
+        assert {one["total"] for one in reports} == {4_000}
+        assert [one["done"] for one in reports] == sorted(one["done"] for one in reports)
+        assert reports[0]["done"] < 4_000
+        # An index that is up to date reports nothing.
+        server.client.get("/v1/notes/search", params={"q": "leeks"})
+        server.begin("after")
+        assert tab.next().name == "conversation"

@@ -25,11 +25,20 @@ MAX_HITS = 1_000
 class NoteIndex:
     """The searchable notes of one vault; use it in a ``with`` block or call ``close``.
 
-    ``file`` is the path of the index. The vault itself is only read.
+    ``file`` is the path of the index. The vault itself is only read. ``on_progress`` is called with files done and files
+    in total whenever the index is updated.
     """
 
-    def __init__(self, retriever: NoteRetriever, *, find_file: Callable[[], Path], clock: Clock) -> None:
+    def __init__(
+        self,
+        retriever: NoteRetriever,
+        *,
+        find_file: Callable[[], Path],
+        clock: Clock,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
         self._find_file = find_file
+        self._on_progress = on_progress
         self._retriever = retriever
         self._clock = clock
 
@@ -52,7 +61,9 @@ class NoteIndex:
         """
         if isinstance(only_paths, str):
             raise InvalidOperationError("only is a text, not a list of paths.", hint="Give a list of them.")
-        return self._retriever.refresh(on_progress=on_progress, only_paths=only_paths, rebuild=rebuild)
+        return self._retriever.refresh(
+            on_progress=on_progress or self._on_progress, only_paths=only_paths, rebuild=rebuild
+        )
 
     def search(
         self, query: str, *, limit: int = 10, now: datetime | None = None, refresh: bool = True
@@ -65,7 +76,7 @@ class NoteIndex:
         wanted = check_text(query, "query", may_be_empty=False)
         at, most = check_time(now) or self._clock.now().astimezone(), _check_limit(limit)
         if refresh:
-            self._retriever.refresh()
+            self._retriever.refresh(on_progress=self._on_progress)
         return self._retriever.search(wanted, now=at, limit=most)
 
     def rank_notes(self, question: str, *, paths: Sequence[str]) -> Sequence[str]:

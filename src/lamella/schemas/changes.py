@@ -41,11 +41,19 @@ class AttachmentsEventJson(JsonBody, frozen=True, kw_only=True):
     conversation: str
 
 
+class IndexingEventJson(JsonBody, frozen=True, kw_only=True):
+    """Notes are being indexed for the search, which takes a while. The last event has all of them done."""
+
+    done: Count
+    total: Annotated[Count, Meta(description="Files that have to be read.")]
+
+
 CHANGE_EVENTS: Mapping[str, type[Struct]] = {
     "ready": ReadyEventJson,
     "conversation": ConversationEventJson,
     "turn": TurnEventJson,
     "attachments": AttachmentsEventJson,
+    "indexing": IndexingEventJson,
 }
 
 

@@ -84,6 +84,8 @@ def open_server_state(
         shared_table=suite.backend.store.shared_table,
     )
     suite.find_permission_function = runs.find_permission_function
+    hub = ChangeHub(suite.backend.store, suite.pool.workers)
+    suite.on_index_progress = hub.report_indexing
     return ServerState(
         engine_pool=suite,
         settings=rules,
@@ -91,7 +93,7 @@ def open_server_state(
         runs=runs,
         needs_token=needs_token(rules),
         hosts=tuple(list_allowed_hosts(rules)),
-        hub=ChangeHub(suite.backend.store, suite.pool.workers),
+        hub=hub,
         sessions=SessionSigner(options.session_key),
     )
 

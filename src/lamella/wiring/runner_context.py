@@ -52,6 +52,7 @@ def open_runner_context(
     find_allow: "FindPermissionFunction | None" = None,
     open_memory: "OpenMemory | None" = None,
     on_fact_saved: "Callable[[Fact], object]" = _ignore_fact,
+    on_index_progress: Callable[[int, int], None] | None = None,
 ) -> RunnerContext:
     """Return the runner context, over the notes of a vault if there is one; its parts are opened on first use.
 
@@ -59,6 +60,7 @@ def open_runner_context(
       nothing is written, unless the user's own settings allow that.
     - ``find_allow``: returns that function for each conversation, where users of many conversations can be asked.
     - ``on_fact_saved``: is called with each fact that was saved.
+    - ``on_index_progress``: is called with files done and files in total while notes are indexed for the search.
 
     Raises ``UntrustedError`` for a search engine that only a project file names.
     """
@@ -71,6 +73,7 @@ def open_runner_context(
         find_allow=find_allow,
         open_memory=open_memory,
         on_fact_saved=on_fact_saved,
+        on_index_progress=on_index_progress,
     )
     return RunnerContext(
         make_tools=maker.make_tools,
@@ -149,6 +152,7 @@ class ToolFactory:
         open_memory: "OpenMemory | None",
         find_allow: "FindPermissionFunction | None" = None,
         on_fact_saved: "Callable[[Fact], object]" = _ignore_fact,
+        on_index_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self._services = services
         self._vault_path = vault
@@ -156,6 +160,7 @@ class ToolFactory:
         self._find_allow = find_allow
         self._open_memory = open_memory
         self._on_fact_saved = on_fact_saved
+        self._on_index_progress = on_index_progress
 
     def make_tools(self, chat: "Conversation | None") -> "Sequence[Tool]":
         """Return the tools for a conversation; without one, tools that need a conversation are only listed."""
@@ -224,7 +229,7 @@ class ToolFactory:
             return None
         from lamella.wiring.sources import open_note_index_lazily
 
-        return open_note_index_lazily(self._vault_path, services=self._services)
+        return open_note_index_lazily(self._vault_path, services=self._services, on_progress=self._on_index_progress)
 
     @cached_property
     def _vault(self) -> "Vault | None":

@@ -67,6 +67,8 @@ class EnginePool:
         self._pool, self._restricted_pool = pools
         # Returns the function that asks the user of a conversation before a note is written. Set once runs exist.
         self.find_permission_function: Callable[[str], AllowWrite | None] = lambda _conversation_key: None
+        # Called with files done and files in total while notes are indexed, in a worker thread.
+        self.on_index_progress: Callable[[int, int], None] = lambda _done, _total: None
         self._engines: dict[tuple[str, bool], Engine] = {}
         self._lock = Lock()
 
@@ -145,6 +147,7 @@ class EnginePool:
                 vault=self.vault,
                 find_allow=lambda chat: self.find_permission_function(chat.id),
                 open_memory=make_memory_opener(services, part),
+                on_index_progress=lambda done, total: self.on_index_progress(done, total),
             ),
             open_memory=partial(open_memory, services=services),
         )

@@ -4,7 +4,7 @@
 configured limits, and ``open_note_index`` opens the searchable notes of a vault.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -121,7 +121,9 @@ def open_note_index(vault: Path, *, services: ServiceContainer | None = None) ->
     return NoteIndex(retriever, find_file=lambda: retriever.file, clock=SystemClock())
 
 
-def open_note_index_lazily(vault: Path, *, services: ServiceContainer) -> "NoteIndex":
+def open_note_index_lazily(
+    vault: Path, *, services: ServiceContainer, on_progress: Callable[[int, int], None] | None = None
+) -> "NoteIndex":
     """Return the searchable notes of a vault; the index is opened by the first search."""
     from lamella.conversation.note_index import NoteIndex
     from lamella.retrieval.chunks import get_index_path
@@ -129,7 +131,10 @@ def open_note_index_lazily(vault: Path, *, services: ServiceContainer) -> "NoteI
 
     retriever = DeferredIndex(lambda: _open_retriever(vault, services))
     return NoteIndex(
-        retriever, find_file=lambda: get_index_path(vault, get_index_folder(services)), clock=SystemClock()
+        retriever,
+        find_file=lambda: get_index_path(vault, get_index_folder(services)),
+        clock=SystemClock(),
+        on_progress=on_progress,
     )
 
 

@@ -9,7 +9,9 @@ from fastapi.responses import Response
 from fastapi.sse import format_sse_event
 
 from lamella.ports import ConversationListItem
-from lamella.schemas.changes import ReadyEventJson, change_to_json
+from lamella.schemas.body import JsonBody
+from lamella.schemas.changes import IndexingEventJson, ReadyEventJson, change_to_json
+from lamella.server.live import IndexProgress, LiveChange
 from lamella.server.openapi import CHANGE_STREAM_DOCS, make_router
 from lamella.server.security import is_still_authenticated
 from lamella.server.state import Caller, ReadCaller, ServerState, StateDep
@@ -35,6 +37,15 @@ async def stream_changes(*, request: Request, state: StateDep, caller: ReadCalle
     return SseResponse(_stream_changes(request, state, caller))
 
 
+def _live_change_to_json(change: LiveChange) -> tuple[str, JsonBody]:
+    match change:
+        case None:
+            return "ready", ReadyEventJson()
+        case IndexProgress(done, total):
+            return "indexing", IndexingEventJson(done=done, total=total)
+    return change_to_json(change)
+
+
 async def _stream_changes(request: Request, state: ServerState, caller: Caller) -> AsyncGenerator[bytes, None]:
     def find_own(listed: ConversationListItem) -> ConversationListItem | None:
         return state.engine_pool.to_owner_view(caller.owner, listed)
@@ -43,5 +54,5 @@ async def _stream_changes(request: Request, state: ServerState, caller: Caller) 
         async for change in changes:
             if not is_still_authenticated(request.headers, state):
                 return
-            name, body = ("ready", ReadyEventJson()) if change is None else change_to_json(change)
+            name, body = _live_change_to_json(change)
             yield format_sse_event(data_str=msgspec.json.encode(body).decode(), event=name)

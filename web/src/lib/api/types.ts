@@ -683,6 +683,13 @@ export interface ImportedConversationJson {
   warnings: Array<string>;
 }
 
+/** Notes are being indexed for the search, which takes a while. The last event has all of them done. */
+export interface IndexingEventJson {
+  done: number;
+  /** Files that have to be read. */
+  total: number;
+}
+
 export type JsonValue = unknown;
 
 /** The cost and the time of a keep-alive: sending the last request again before the cache expires. */

@@ -1,5 +1,6 @@
 // Live updates: the server reports what changed, by whichever tab, program or process.
-import type { AttachmentsEventJson, ConversationEventJson, TurnEventJson } from "../api/types";
+import type { AttachmentsEventJson, ConversationEventJson, IndexingEventJson, TurnEventJson } from "../api/types";
+import { indexing } from "./indexing.svelte";
 
 export interface Change {
   /** The conversation that changed; undefined if any may have. */
@@ -46,6 +47,7 @@ export function listenToChanges(listener: Listener): () => void {
       const changed = JSON.parse(event.data) as ConversationEventJson;
       report({ key: changed.conversation, list: true, erased: changed.change === "erased" });
     });
+    source.addEventListener("indexing", (event: MessageEvent<string>) => indexing.report(JSON.parse(event.data) as IndexingEventJson));
     for (const name of ["turn", "attachments"]) {
       source.addEventListener(name, (event: MessageEvent<string>) => {
         report({ key: (JSON.parse(event.data) as TurnEventJson | AttachmentsEventJson).conversation, list: false });
