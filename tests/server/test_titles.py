@@ -35,7 +35,7 @@ def _begin(server: RunningServer, **more: object) -> str:
 
 
 def _write_missing_title(server: RunningServer, key: str) -> str:
-    answer = server.client.post(f"/v1/conversations/{key}/title", json={"only_if_missing": True})
+    answer = server.client.post(f"/v1/conversations/{key}/title", params={"only_if_missing": True})
     assert answer.status_code == 200, answer.text
     title: str = answer.json()["title"]
     return title

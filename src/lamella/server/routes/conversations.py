@@ -79,19 +79,6 @@ class ChangeConversationBody(BaseModel):
         return self
 
 
-class TitleBody(BaseModel):
-    """Options for a title that the model writes."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    only_if_missing: Annotated[
-        bool,
-        Field(
-            description="Write one only if nobody gave the conversation a title or a name. Turns may go on meanwhile."
-        ),
-    ] = False
-
-
 class BulkAction(StrEnum):
     """What to do with several conversations."""
 
@@ -325,13 +312,20 @@ async def rename_or_archive_conversation(
 
 @router.post("/{conversation}/title", summary="Have a title written")
 async def write_title(
-    *, conversation: str, state: StateDep, caller: ChatCaller, body: TitleBody | None = None
+    *,
+    conversation: str,
+    state: StateDep,
+    caller: ChatCaller,
+    only_if_missing: Annotated[
+        bool,
+        Query(description="Only if nobody gave the conversation a title or a name. Turns may go on meanwhile."),
+    ] = False,
 ) -> CreatedConversationJson:
     """Ask the summary model for a title, and rename the conversation; without an answer the title stays.
 
     The ledger has the call under the purpose `title`. Without a summary model (the setting `summarizer`) none is made.
     """
-    if body is not None and body.only_if_missing:
+    if only_if_missing:
         return await asyncio.to_thread(lambda: _write_missing_title(state, caller, conversation))
 
     def write(chat: Conversation) -> CreatedConversationJson:

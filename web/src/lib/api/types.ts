@@ -1751,12 +1751,6 @@ export interface SwitchedConversationJson {
   head: string;
 }
 
-/** Options for a title that the model writes. */
-export interface TitleBody {
-  /** Write one only if nobody gave the conversation a title or a name. Turns may go on meanwhile. */
-  only_if_missing?: boolean;
-}
-
 /** The number of tokens of a request. */
 export interface TokenCountJson {
   input_tokens: number;

@@ -57,7 +57,7 @@ class ConversationsStore {
 
   /** Has the model write a title, and returns it; with `onlyIfMissing`, only for a chat that nobody named. */
   async writeTitle(key: string, onlyIfMissing = false): Promise<string> {
-    const made = await sendJson<CreatedConversationJson>("POST", conversationPath(key, "/title"), { only_if_missing: onlyIfMissing });
+    const made = await sendJson<CreatedConversationJson>("POST", conversationPath(key, onlyIfMissing ? "/title?only_if_missing=true" : "/title"));
     await this.load();
     return made.title;
   }
