@@ -70,7 +70,40 @@ PROVIDERS = [
     "reply_from_deltas",
     "round_messages",
 ]
-TESTING = ["InMemoryStore", "ScriptedProvider", "ScriptedReply", "SettableClock"]
+PLUGINS = [
+    "CompactionStep",
+    "KindReader",
+    "PluginGroup",
+    "PluginInfo",
+    "PluginWarning",
+    "PriceBook",
+    "ProviderOpener",
+    "ReadText",
+    "ReplyInPrompt",
+    "RunnerPlugin",
+    "SecretScannerPlugin",
+    "StoreOpener",
+    "TokenCounterPlugin",
+    "list_plugins",
+    "register",
+    "unregister",
+]
+TESTING = [
+    "InMemoryStore",
+    "PluginCheckError",
+    "ScriptedProvider",
+    "ScriptedReply",
+    "SettableClock",
+    "check_compaction_step",
+    "check_kind",
+    "check_price_book",
+    "check_provider",
+    "check_runner",
+    "check_secret_scanner",
+    "check_store",
+    "check_token_counter",
+    "check_tool",
+]
 CODE = [
     "CodeAnswer",
     "CodeFile",
@@ -105,6 +138,7 @@ WORKFLOWS = [
 PINNED = {
     "lamella.code": CODE,
     "lamella.notes": NOTES,
+    "lamella.plugins": PLUGINS,
     "lamella.providers": PROVIDERS,
     "lamella.testing": TESTING,
     "lamella.workflows": WORKFLOWS,

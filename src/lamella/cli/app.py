@@ -64,6 +64,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "mcp": ("lamella.cli.mcp", "mcp_app", _ACCESS_GROUP),
     "store": ("lamella.cli.store", "store_app", _SETUP_GROUP),
     "runners": ("lamella.cli.runners", "runners", _SETUP_GROUP),
+    "plugins": ("lamella.cli.plugins", "plugins", _SETUP_GROUP),
     "completion": ("lamella.cli.completion", "completion", _SETUP_GROUP),
 }
 # Commands that work but are not listed: `paper` is short for `workflow paper`.

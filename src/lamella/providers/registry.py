@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lamella.errors import SettingError, WrongEndpointError
+from lamella.plugins import PluginGroup, ProviderOpener, find_plugin, open_with_plugin
 from lamella.ports import ModelProvider, ModelRegistry
 from lamella.providers.entry import (
     ProviderEntry,
@@ -328,7 +329,26 @@ _ENTRIES_BY_NAME = {name: row for row in PROVIDERS for name in row.names}
 
 def find_provider_entry(name: str) -> ProviderEntry | None:
     """Return the entry of a provider, or None. ``name`` is a model's prefix or the maker in a model profile."""
-    return _ENTRIES_BY_NAME.get(name.lower())
+    built_in = _ENTRIES_BY_NAME.get(name.lower())
+    return built_in if built_in is not None or not name else _make_plugin_entry(name)
+
+
+def _make_plugin_entry(name: str) -> ProviderEntry | None:
+    """Return an entry for the plugin that opens the models of this prefix, or None."""
+    opener: ProviderOpener | None = find_plugin(PluginGroup.PROVIDERS, name)
+    if opener is None:
+        return None
+
+    def create(model: str, *, key: str, models: ModelRegistry, options: ProviderOptions) -> ModelProvider:
+        del key, models  # a plugin reads its own key, and gives its own replies
+        return open_with_plugin(
+            PluginGroup.PROVIDERS,
+            name,
+            lambda: opener(model, timeout=options.timeout),
+            is_right=lambda opened: hasattr(opened, "stream"),
+        )
+
+    return ProviderEntry(names=(name,), model_syntax=f"{name}:NAME", needs_key=False, create_provider=create)
 
 
 def strip_provider(model: str) -> str:

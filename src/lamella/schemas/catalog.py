@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from lamella.core.artifacts.model import ToolDefinition
+from lamella.plugins import PluginInfo
 from lamella.schemas.body import JsonBody, VersionedBody
 from lamella.schemas.formatting import format_decimal
 
@@ -348,6 +349,31 @@ class McpServerJson(JsonBody, frozen=True, kw_only=True):
     place: Annotated[str, Meta(description="Its command or address.")]
     origin: Annotated[str, Meta(description="Which settings name it.")] = field(name="from")
     trusted: bool
+
+
+class PluginJson(JsonBody, frozen=True, kw_only=True):
+    """A plugin that a package brings; ``problem`` says why it is skipped, and is null if it is used."""
+
+    group: str
+    name: str
+    package: str
+    problem: str | None
+
+
+class PluginListJson(VersionedBody, frozen=True, kw_only=True):
+    """The installed plugins."""
+
+    plugins: Sequence[PluginJson]
+
+
+def plugins_to_json(plugins: Sequence[PluginInfo]) -> PluginListJson:
+    """Return the plugins as JSON."""
+    return PluginListJson(
+        plugins=[
+            PluginJson(group=one.group.value, name=one.name, package=one.package, problem=one.problem or None)
+            for one in plugins
+        ]
+    )
 
 
 class McpServerListJson(VersionedBody, frozen=True, kw_only=True):

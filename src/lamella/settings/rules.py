@@ -5,7 +5,7 @@ values. ``iter_setting_errors`` yields every error that settings would cause. ``
 of the system prompt that settings define, as texts or read from a file.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from functools import partial
@@ -22,7 +22,7 @@ from lamella.conversation.validation import normalize_system_parts
 from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.budget import TokenBudget
 from lamella.core.compaction.fitting import PromptSettings
-from lamella.core.compaction.rules import CompactionConfig, KindCompactionConfig, SummaryConfig
+from lamella.core.compaction.rules import CompactionConfig, KindCompactionConfig, ReplyInPrompt, SummaryConfig
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.call import MAX_KEEP_ALIVES
 from lamella.core.log.receipts import STEP_ORDER, CompactionStepName
@@ -31,6 +31,7 @@ from lamella.core.text.content import normalize_line_ends
 from lamella.core.text.word_lists import WordLists, merge_word_lists
 from lamella.errors import BadInputError, LamellaError, SettingError
 from lamella.files import MAX_SETTINGS_BYTES, read_regular_file
+from lamella.plugins import PluginGroup, call_plugin, find_plugins
 from lamella.runners.registry import RUNNERS
 from lamella.settings.loading import ResolvedSettings, SettingOrigin
 from lamella.settings.model import (
@@ -269,6 +270,7 @@ def build_compaction_config(
     }
     summary = _merge_set_values(settings.summary, own.summary)
     return CompactionConfig(
+        choose_replies=_choose_replies_with_plugins if find_plugins(PluginGroup.COMPACTION_STEPS) else None,
         steps=STEP_ORDER if steps is None else tuple(_parse_choice("step", name, CompactionStepName) for name in steps),
         extra_acknowledgements=frozenset(word.casefold() for word in words or ()),
         default_kind=every_kind,
@@ -279,6 +281,21 @@ def build_compaction_config(
         protects_current_stage=bool(settings.keep_stage if own.keep_stage is None else own.keep_stage),
         words=merge_word_lists([words_of_languages, WordLists(directive_cues=extra)]) if extra else words_of_languages,
     )
+
+
+def _choose_replies_with_plugins(replies: Sequence[ReplyInPrompt]) -> Sequence[str]:
+    """Return the replies that plugins choose to shorten first."""
+    chosen: list[str] = []
+    known = {one.id for one in replies}
+    for name, choose in find_plugins(PluginGroup.COMPACTION_STEPS).items():
+        given = call_plugin(
+            PluginGroup.COMPACTION_STEPS,
+            name,
+            partial(choose, replies),
+            is_right=lambda ids: set(ids) <= known,
+        )
+        chosen += [one for one in given or () if one not in chosen]
+    return chosen
 
 
 def _build_kind_config(*configs: Struct | None) -> KindCompactionConfig:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from lamella.core.artifacts.kinds import KINDS, SourceMedium, make_artifact
 from lamella.core.artifacts.model import Artifact, ArtifactSource, UnresolvedAttachment
 from lamella.files import FileCache, read_first_bytes
+from lamella.plugins import KindReader, PluginGroup, ReadText, find_plugin, open_with_plugin
 from lamella.sources.converters import FileFormat
 from lamella.sources.markdown import (
     find_front_matter,
@@ -26,6 +27,7 @@ from lamella.sources.markdown import (
 if TYPE_CHECKING:
     from lamella.sources.converted_files import CachedSourceReader, ConversionEntry
 
+_WEB_SCHEMES = ("http", "https")
 # Makes the object that converts pages, PDFs and office files. It is called only when the first of them is read, since
 # importing the converters takes time.
 OpenConversions = Callable[[], "CachedSourceReader"]
@@ -70,6 +72,10 @@ class PageReader:
     on_warning: Callable[[str], None]
 
     def read(self, attachment: UnresolvedAttachment) -> Artifact:
+        kind, _, name = attachment.name.partition(":")
+        reader: KindReader | None = find_plugin(PluginGroup.KINDS, kind)
+        if reader is not None and kind not in _WEB_SCHEMES:
+            return _read_with_plugin(reader, attachment, kind=kind, name=name)
         if KINDS[attachment.kind].medium is SourceMedium.VIDEO:
             found = self.conversions().read_video(
                 attachment.kind, attachment.name, fresh=attachment.read_again, report=self.on_warning
@@ -80,6 +86,20 @@ class PageReader:
             )
         source = ArtifactSource(url=attachment.name, via=attachment.via, is_rereadable=True)
         return _to_artifact(attachment, found, source, title=attachment.title or found.title)
+
+
+def _read_with_plugin(reader: KindReader, attachment: UnresolvedAttachment, *, kind: str, name: str) -> Artifact:
+    """Return what a plugin reads; its errors name it, and nothing is attached."""
+    found = open_with_plugin(
+        PluginGroup.KINDS, kind, lambda: reader(name), is_right=lambda given: isinstance(given, ReadText)
+    )
+    return make_artifact(
+        attachment.kind,
+        text=found.text,
+        source=ArtifactSource(url=attachment.name, via=attachment.via, is_rereadable=True),
+        title=attachment.title or found.title,
+        policy=attachment.policy,
+    )
 
 
 def _to_artifact(

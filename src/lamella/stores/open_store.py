@@ -1,5 +1,6 @@
 """Opens the store that a URL names and migrates it to the current schema."""
 
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from lamella.files import (
     remove_access_of_other_users,
     resolve_path,
 )
+from lamella.plugins import PluginGroup, StoreOpener, find_plugin, open_with_plugin
 from lamella.stores.sql_store import SqlStore
 from lamella.stores.sqlite import IN_MEMORY_PATH, SqliteDatabase
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from lamella.ports import Store
 
 DEFAULT_STORE_TIMEOUT = 10.0
+_BUILT_IN_SCHEMES = ("sqlite", "postgresql", "postgres", "memory")
 _LAMELLA_FOLDER = "~/.lamella"
 _URL_EXAMPLES = "sqlite:///chats.db (relative), sqlite:////home/me/chats.db (absolute), postgresql://user@host/database"
 
@@ -29,6 +32,12 @@ def open_store(url: str, *, timeout: float = DEFAULT_STORE_TIMEOUT, create: bool
     It waits at most ``timeout`` seconds for locks and servers. Without ``create``, a missing file raises
     ``SettingError``.
     """
+    scheme = url.partition(":")[0]
+    opener = _find_opener(scheme)
+    if opener is not None:
+        return open_with_plugin(
+            PluginGroup.STORES, scheme, lambda: opener(url, timeout=timeout), is_right=_has_store_methods
+        )
     path = find_store_path(url)
     if path is not None:
         return _open_file(url, path, timeout=timeout, create=create)
@@ -47,7 +56,9 @@ def find_store_path(url: str) -> Path | None:
     Raises ``SettingError`` for an unknown kind of store.
     """
     scheme, _, rest = url.partition(":")
-    if scheme not in ("sqlite", "postgresql", "postgres", "memory"):
+    if _find_opener(scheme) is not None:
+        return None
+    if scheme not in _BUILT_IN_SCHEMES:
         raise SettingError(f"There is no kind of store {scheme[:20]!r}.", hint=f"Known: {_URL_EXAMPLES}.")
     path = _sqlite_path(rest) if scheme == "sqlite" else IN_MEMORY_PATH
     if path == IN_MEMORY_PATH:
@@ -66,12 +77,29 @@ def get_store_trust_key(url: str) -> str | None:
     path = find_store_path(url)
     if path is not None:
         return f"sqlite:///{resolve_path(path)}"
+    if _find_opener(url.partition(":")[0]) is not None:
+        # Without the password, as for servers that Lamella itself knows.
+        return re.sub(r"://[^/@]*@", "://", url)
     if not url.startswith("postgres"):
         return None
     _check_postgresql_driver()
     from lamella.stores.postgresql import canonical_address
 
     return canonical_address(url)
+
+
+def _find_opener(scheme: str) -> "StoreOpener | None":
+    """Return the plugin that opens stores with this scheme, or None. A built-in scheme has none."""
+    if scheme in _BUILT_IN_SCHEMES:
+        return None
+    opener: StoreOpener | None = find_plugin(PluginGroup.STORES, scheme)
+    return opener
+
+
+def _has_store_methods(opened: object) -> bool:
+    from lamella.ports import Store
+
+    return all(hasattr(opened, name) for name in vars(Store) if not name.startswith("_"))
 
 
 def _open_file(url: str, path: Path, *, timeout: float, create: bool) -> "Store":

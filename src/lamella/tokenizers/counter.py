@@ -17,6 +17,7 @@ from pathlib import Path
 from lamella.core.artifacts.model import ImageData
 from lamella.core.budget import Tokenizer
 from lamella.core.values import replace
+from lamella.plugins import PluginGroup, TokenCounterPlugin, call_plugin, find_plugins
 from lamella.profiles import GENERIC_IMAGE_PROFILE, ImageProfile, ImageTokenRule
 from lamella.tokenizers.gguf import ModelTokenizer, build_tokenizer, read_vocabulary
 from lamella.tokenizers.o200k import TokenCountMemo, encode
@@ -231,7 +232,7 @@ class OfflineTokenCounter:
         return known if known is not None else self._find_tokenizer(model)
 
     def _find_tokenizer(self, model: str | None) -> Tokenizer:
-        own = self._local_tokenizer(model) if model else None
+        own = (_find_plugin_tokenizer(model) or self._local_tokenizer(model)) if model else None
         if own is not None:
             return own
         tokenizer = self._get_family_tokenizer(
@@ -285,6 +286,43 @@ class OfflineTokenCounter:
 
     def _count_scaled(self, factor: float, text: str) -> int:
         return ceil(self._memo.count(text) * factor)
+
+
+def _find_plugin_tokenizer(model: str) -> Tokenizer | None:
+    """Return the tokenizer of the plugin that counts for this model, or None."""
+    for name, plugin in find_plugins(PluginGroup.TOKEN_COUNTERS).items():
+        prefixes: Sequence[str] | None = call_plugin(
+            PluginGroup.TOKEN_COUNTERS, name, partial(getattr, plugin, "prefixes"), is_right=_are_texts
+        )
+        if prefixes and model.startswith(tuple(prefixes)):
+            return Tokenizer(
+                name=f"plugin {name}",
+                count=partial(_count_with_plugin, name, plugin),
+                encode=encode,
+                count_image=partial(count_image_tokens, GENERIC_IMAGE_PROFILE),
+                tokens_per_message=GENERIC_FAMILY.tokens_per_message,
+                tokens_per_request=GENERIC_FAMILY.tokens_per_request,
+                count_factor=1.0,
+            )
+    return None
+
+
+def _are_texts(given: Sequence[str]) -> bool:
+    return not isinstance(given, str) and all(isinstance(one, str) and one for one in given)
+
+
+def _count_with_plugin(name: str, plugin: TokenCounterPlugin, text: str) -> int:
+    """Return what the plugin counts; o200k's count once it has failed, so that a conversation goes on."""
+    if name in find_plugins(PluginGroup.TOKEN_COUNTERS):
+        counted = call_plugin(
+            PluginGroup.TOKEN_COUNTERS,
+            name,
+            lambda: plugin.count(text),
+            is_right=lambda given: isinstance(given, int) and given >= (1 if text else 0),
+        )
+        if counted is not None:
+            return counted
+    return len(encode(text))
 
 
 def _from_model_tokenizer(tokens: ModelTokenizer) -> Tokenizer:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from lamella.attach import Tool
 from lamella.conversation.note_index import NoteIndex
+from lamella.plugins import PluginGroup, find_plugins
 from lamella.sources.readers import OpenConversions
 from lamella.sources.vault import Vault
 from lamella.tools.builtin import (
@@ -66,6 +67,7 @@ TOOL_FACTORIES: Mapping[str, Callable[[ToolDependencies], Tool | None]] = {
 
 
 def make_tools(dependencies: ToolDependencies) -> tuple[Tool, ...]:
-    """Return the available tools, sorted by name."""
-    made = (make(dependencies) for make in TOOL_FACTORIES.values())
-    return tuple(tool for tool in made if tool is not None)
+    """Return the available tools, sorted by name. A plugin's tool never replaces a built-in one."""
+    made = [make(dependencies) for make in TOOL_FACTORIES.values()]
+    tools = {tool.name: tool for tool in (*find_plugins(PluginGroup.TOOLS).values(), *filter(None, made))}
+    return tuple(tools[name] for name in sorted(tools))

@@ -1,18 +1,20 @@
 """Services: everything that follows from the settings, built once from one reading of them."""
 
-from collections.abc import Callable, Mapping
-from functools import cache, cached_property
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from lamella.plugins import PluginGroup, call_plugin, find_plugins
 from lamella.settings.loading import ResolvedSettings, SettingsSources, read_settings_sources
 from lamella.settings.model import Settings
 
 if TYPE_CHECKING:
     from lamella.ports import CacheProfileRegistry, ModelRegistry, PriceTable, SecretScanner, TokenizerRegistry
     from lamella.providers.sdk_objects import BuiltInWireFormats
+    from lamella.providers.secret_scanner import SecretFinder
     from lamella.providers.user_models import UserModels
     from lamella.sources.converted_files import CachedSourceReader
 
@@ -105,7 +107,13 @@ class ServiceContainer(Struct, frozen=True, kw_only=True, dict=True):
         from lamella.providers.open_provider import is_local_model
         from lamella.providers.secret_scanner import ANCHORS, SecretFinder
 
-        return SecretScanner(anchors=ANCHORS, find_secrets=SecretFinder().scan, is_local_model=is_local_model)
+        finder, plugins = SecretFinder(), find_plugins(PluginGroup.SECRET_SCANNERS)
+        anchors = tuple(dict.fromkeys((*ANCHORS, *(anchor for one in plugins.values() for anchor in one.anchors))))
+        return SecretScanner(
+            anchors=anchors,
+            find_secrets=partial(_find_secrets, finder) if plugins else finder.scan,
+            is_local_model=is_local_model,
+        )
 
     @cached_property
     def wire_formats(self) -> "BuiltInWireFormats":
@@ -113,6 +121,23 @@ class ServiceContainer(Struct, frozen=True, kw_only=True, dict=True):
         from lamella.providers.sdk_objects import BuiltInWireFormats
 
         return BuiltInWireFormats(self.user_models)
+
+
+def _find_secrets(finder: "SecretFinder", text: str, content_hash: str) -> Sequence[tuple[int, str]]:
+    """Return what the built-in scanner and those of plugins find."""
+    found = set(finder.scan(text, content_hash))
+    for name, plugin in find_plugins(PluginGroup.SECRET_SCANNERS).items():
+        if any(anchor in text for anchor in plugin.anchors):
+            given = call_plugin(PluginGroup.SECRET_SCANNERS, name, partial(plugin.scan, text), is_right=_are_findings)
+            found.update(given or ())
+    return sorted(found)
+
+
+def _are_findings(given: Sequence[tuple[int, str]]) -> bool:
+    return all(
+        isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], int) and isinstance(one[1], str)
+        for one in given
+    )
 
 
 def read_services(overrides: Mapping[str, object] | None = None) -> ServiceContainer:

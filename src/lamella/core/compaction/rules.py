@@ -4,7 +4,7 @@
 ranges, given by the ids of their first and last message, into the message ids of a branch.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -137,6 +137,20 @@ class SummaryConfig(Struct, frozen=True, kw_only=True):
             )
 
 
+class ReplyInPrompt(Struct, frozen=True, kw_only=True):
+    """A reply of the model that compaction may shorten: its question, its text, and the tokens that it takes."""
+
+    id: str
+    turn: int
+    question: str
+    text: str
+    tokens: int
+
+
+# Returns the ids of the replies to shorten first, best first. Ids that it leaves out follow in their usual order.
+ChooseReplies = Callable[[Sequence[ReplyInPrompt]], Sequence[str]]
+
+
 class CompactionConfig(Struct, frozen=True, kw_only=True):
     """The settings of the compaction chain.
 
@@ -149,6 +163,7 @@ class CompactionConfig(Struct, frozen=True, kw_only=True):
             that the conversation has no stages.
         protects_current_stage: Whether the turns of the current stage are protected from the step ``expendable``.
         words: Word lists for acknowledgements, directives and the order in which messages leave.
+        choose_replies: Chooses the replies that the step ``replies`` shortens first.
     """
 
     steps: tuple[CompactionStepName, ...] = STEP_ORDER
@@ -160,6 +175,7 @@ class CompactionConfig(Struct, frozen=True, kw_only=True):
     current_stage_after: str | None = None
     protects_current_stage: bool = False
     words: WordLists = NO_WORDS
+    choose_replies: ChooseReplies | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.steps)) != len(self.steps):

@@ -17,6 +17,7 @@ from lamella.core.artifacts.blocks import render_list_line
 from lamella.core.compaction.draft import ALL_TURNS, PromptDraft
 from lamella.core.compaction.outlines import may_be_sent_shorter
 from lamella.core.compaction.removal_order import rank_messages_for_removal
+from lamella.core.compaction.rules import ReplyInPrompt
 from lamella.core.log.receipts import CompactionStep, CompactionStepName
 from lamella.core.log.turn import ArtifactForm, HistoryMode
 from lamella.core.prompt.attachments import is_in_working_set, stub_id
@@ -421,22 +422,32 @@ def drop_chitchat(draft: PromptDraft) -> CompactionStep | None:
 
 
 def outline_replies(draft: PromptDraft) -> CompactionStep | None:
-    """Reduce replies to their outlines, oldest first. Short replies stay like messages of the user."""
+    """Reduce replies to their outlines: those that a plugin chose, then the oldest. Short replies stay like messages."""
     count = draft.tokenizer.count
-    replies = (
-        (reply, reply.turn or one.turn_index + 1)
+    replies = [
+        (reply, reply.turn or one.turn_index + 1, one.question)
         for one in draft.removable_turns
         for reply in (one.reply, *one.joined_replies)
-    )
+    ]
     # A last reply that was shortened to its head and tail is outlined once it is no longer the last.
     large = [
-        (reply, turn)
-        for reply, turn in replies
+        (reply, turn, question)
+        for reply, turn, question in replies
         if reply.segment.form is not ArtifactForm.HANDLE and reply.segment.tokens > SHORT_REPLY_TOKENS
     ]
+    if draft.config.choose_replies is not None:
+        shown = [
+            ReplyInPrompt(
+                id=reply.id, turn=turn, question=question.text, text=reply.original, tokens=reply.segment.tokens
+            )
+            for reply, turn, question in large
+        ]
+        chosen = {name: place for place, name in enumerate(draft.config.choose_replies(shown))}
+        # The sort is stable, so the others follow in their usual order.
+        large.sort(key=lambda one: chosen.get(one[0].id, len(chosen)))
     outlined = (
-        (reply.segment, outline_reply(reply.original, turn, names_recall=draft.names_recall))
-        for reply, turn in large
+(reply.segment, outline_reply(reply.original, turn, names_recall=draft.names_recall))
+        for reply, turn, _ in large
         if reply.segment.form is ArtifactForm.FULL or not reply.text.startswith(OUTLINE_OPENING)
     )
     freed = ((segment.id, segment.tokens - count(text)) for segment, text in outlined if text is not None)
@@ -444,7 +455,7 @@ def outline_replies(draft: PromptDraft) -> CompactionStep | None:
     taken = select_first_that_free_enough(freed, draft.excess_tokens, drop_unneeded=True)
     if not taken:
         return None
-    originals = {reply.id: reply.original for reply, _ in large}
+    originals = {reply.id: reply.original for reply, _, _ in large}
     return CompactionStep(
         name=CompactionStepName.REPLIES, removed=taken, outlines=tuple([reply_gist(originals[name]) for name in taken])
     )

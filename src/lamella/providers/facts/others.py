@@ -6,10 +6,12 @@ process. ``BundledPrices`` has dated prices from the ``genai-prices`` package, w
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.call import CacheUsage
 from lamella.core.values import replace
+from lamella.plugins import PluginGroup, call_plugin, find_plugins
 from lamella.profiles import ModelProfile, UsageFields
 from lamella.tokenizers.weights import LOCAL_MODEL_NAME
 
@@ -65,6 +67,15 @@ class BundledPrices:
 
     def price(self, model: str, use: CacheUsage, at: datetime | None, *, output: int = 0) -> Decimal | None:
         """Return the price in dollars, or None for an unknown model. With ``output`` tokens it includes their price."""
+        for name, book in find_plugins(PluginGroup.PRICE_BOOKS).items():
+            known: Decimal | None = call_plugin(
+                PluginGroup.PRICE_BOOKS,
+                name,
+                partial(book.price, model, use, at, output=output),
+                is_right=lambda given: given is None or (isinstance(given, Decimal) and given >= 0),
+            )
+            if known is not None:
+                return known
         if model in self._unknown_models:
             return None
         from genai_prices import Usage, calc_price  # takes 0.4 s to import, and only prices need it
