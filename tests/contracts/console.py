@@ -19,6 +19,8 @@ from pathlib import Path
 
 from tests.contracts.repository import ROOT, markdown_files, shown
 
+from lamella.plugins import list_plugins, unregister
+
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ELLIPSIS = "..."
 # When something was said that a page says itself, which is whenever the page is run.
@@ -100,15 +102,21 @@ def run_python(text: str) -> Iterator[tuple[str, str, str]]:
     """Every Python block of a page in one namespace: its code, the output shown below it, and what it printed."""
     namespace: dict[str, object] = {"__name__": "page"}
     page = list(blocks(text))
-    for index, block in enumerate(page):
-        if block.language != "python":
-            continue
-        below = page[index + 1] if index + 1 < len(page) else None
-        told = below.body if below and below.language == "text" and not below.before.strip() else ""
-        out = StringIO()
-        with redirect_stdout(out), chdir(ROOT):
-            exec(compile(block.body, "page", "exec"), namespace)
-        yield block.body, told, out.getvalue()
+    before = list_plugins()
+    try:
+        for index, block in enumerate(page):
+            if block.language != "python":
+                continue
+            below = page[index + 1] if index + 1 < len(page) else None
+            told = below.body if below and below.language == "text" and not below.before.strip() else ""
+            out = StringIO()
+            with redirect_stdout(out), chdir(ROOT):
+                exec(compile(block.body, "page", "exec"), namespace)
+            yield block.body, told, out.getvalue()
+    finally:
+        for one in list_plugins():
+            if one not in before:
+                unregister(one.group, one.name)
 
 
 def rewrite(text: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
-from lamella.attach import Attachment, Image, Selection, attachment_for_url, has_known_extension
+from lamella.attach import Attachment, Image, Selection, Url, attachment_for_url, has_known_extension
 from lamella.core.text.content import is_web_address, trim_url
 from lamella.core.text.mentions import (
     FilePart,
@@ -23,6 +23,7 @@ from lamella.core.text.mentions import (
 )
 from lamella.errors import ArtifactError, LamellaError, PathOutsideVaultError, SourceNotFoundError, UsageError
 from lamella.hints import Hints
+from lamella.plugins import PluginGroup, find_plugin
 from lamella.sources.images import ImageReader, is_data_uri
 from lamella.sources.markdown import ParsedNote, find_section_range, parse_note
 from lamella.sources.path_resolver import PathResolver, make_path_resolver
@@ -231,8 +232,18 @@ def _resolve_mention_text(mention: Mention, resolver: PathResolver) -> _Resolved
     if mention.form is not MentionForm.LINK and is_web_address(mention.candidate_names[0]):
         url = mention.candidate_names[0] if mention.form is MentionForm.QUOTED else trim_url(mention.candidate_names[0])
         return [attachment_for_url(url)], url
+    if mention.form is not MentionForm.LINK and _is_read_by_plugin(mention.candidate_names[0]):
+        name = (
+            mention.candidate_names[0] if mention.form is MentionForm.QUOTED else trim_url(mention.candidate_names[0])
+        )
+        return [Url(url=name)], name
     found = (_resolve_name(name, mention.form, resolver) for name in mention.candidate_names)
     return next((one for one in found if one is not None), None)
+
+
+def _is_read_by_plugin(name: str) -> bool:
+    kind, _, rest = name.partition(":")
+    return bool(rest) and find_plugin(PluginGroup.KINDS, kind) is not None
 
 
 def _resolve_name(name: str, form: MentionForm, resolver: PathResolver) -> _ResolvedMention | None:

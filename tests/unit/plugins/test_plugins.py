@@ -18,9 +18,11 @@ from tests.unit.plugins import examples
 import lamella
 from lamella import BadInputError, Url
 from lamella.conversation.turn_runner import EventName
+from lamella.core.log.events.kinds import EventBatch
 from lamella.errors import NotAvailableError, SettingError
 from lamella.plugins import PluginGroup, PluginWarning, list_plugins, register, unregister
 from lamella.testing import (
+    InMemoryStore,
     PluginCheckError,
     ScriptedProvider,
     check_compaction_step,
@@ -104,6 +106,12 @@ def test_a_kind_of_a_plugin_is_attached_once_and_read_again() -> None:
         chat.reply("A ticket.")
         second = chat.ask("Again?", attach=[Url(url="ticket:ABC-7")])
         assert sum(message.text.count("opens at noon") for message in second.messages) == 1
+
+
+@pytest.mark.usefixtures("plugged")
+def test_a_mention_names_what_a_plugin_reads(tmp_path: Path) -> None:
+    (outcome,) = lamella.find_mentions("What is @ticket:ABC-7?", vault=tmp_path)
+    assert list(outcome.attachments) == [Url(url="ticket:ABC-7")]
 
 
 @pytest.mark.usefixtures("plugged")
@@ -256,6 +264,19 @@ def test_suites_say_which_promise_is_broken() -> None:
         check_compaction_step(lambda _replies: ["x"])
     with pytest.raises(PluginCheckError, match="the line of the secret"):
         check_secret_scanner(_NothingFound(), "BADGE-1")
+
+
+class _ForgetfulStore(InMemoryStore):
+    """A store that appends wherever it is told to."""
+
+    def append(self, conversation_key: str, batch: EventBatch, *, expected: int, **named: Any) -> int:  # noqa: ANN401
+        return super().append(conversation_key, batch, expected=len(self.load(conversation_key)), **named)
+
+
+def test_the_suite_of_stores_fails_for_one_that_lets_two_processes_overwrite() -> None:
+    store = _ForgetfulStore()
+    with pytest.raises(PluginCheckError, match="a position that another process has filled"):
+        check_store(lambda _url, timeout: store, "forgetful://x")
 
 
 class _NothingFound:

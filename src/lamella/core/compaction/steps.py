@@ -446,7 +446,7 @@ def outline_replies(draft: PromptDraft) -> CompactionStep | None:
         # The sort is stable, so the others follow in their usual order.
         large.sort(key=lambda one: chosen.get(one[0].id, len(chosen)))
     outlined = (
-(reply.segment, outline_reply(reply.original, turn, names_recall=draft.names_recall))
+        (reply.segment, outline_reply(reply.original, turn, names_recall=draft.names_recall))
         for reply, turn, _ in large
         if reply.segment.form is ArtifactForm.FULL or not reply.text.startswith(OUTLINE_OPENING)
     )
