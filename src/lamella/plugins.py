@@ -21,8 +21,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from lamella.attach import Tool
-from lamella.core.compaction.rules import ReplyInPrompt
 from lamella.core.log.call import CacheUsage
+from lamella.core.log.receipts import ReplyInPrompt
 from lamella.errors import BadInputError, NotAvailableError
 from lamella.ports import ModelProvider, Store
 
@@ -249,7 +249,7 @@ def open_with_plugin(
     except Exception as error:
         raise NotAvailableError(
             f"The plugin {name!r} of {group.value} failed: {type(error).__name__}: {error}",
-            hint="Nothing was changed. See lamella plugins for the package that brings it.",
+            hint="Nothing was changed. Look at the package that brings the plugin.",
         ) from error
     if not is_right(opened):
         raise NotAvailableError(

@@ -3,7 +3,7 @@
 from lamella.cli.access import JsonOption
 from lamella.cli.output import escape_to_short_line, print_json, print_text
 from lamella.plugins import list_plugins
-from lamella.schemas.catalog import plugins_to_json
+from lamella.schemas.catalog import PluginJson, PluginListJson
 
 _NO_PLUGINS_MESSAGE = "No plugins installed. To write one, see docs/how-to/write-a-plugin.md."
 
@@ -15,7 +15,11 @@ def plugins(*, as_json: JsonOption = False) -> None:
     """
     found = list_plugins()
     if as_json:
-        print_json(plugins_to_json(found))
+        rows = [
+            PluginJson(group=one.group.value, name=one.name, package=one.package, problem=one.problem or None)
+            for one in found
+        ]
+        print_json(PluginListJson(plugins=rows))
         return
     for one in found:
         line = f"{one.group.value}  {one.name}  from {one.package}"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 from lamella.core.artifacts.model import ToolDefinition
-from lamella.plugins import PluginInfo
 from lamella.schemas.body import JsonBody, VersionedBody
 from lamella.schemas.formatting import format_decimal
 
@@ -364,16 +363,6 @@ class PluginListJson(VersionedBody, frozen=True, kw_only=True):
     """The installed plugins."""
 
     plugins: Sequence[PluginJson]
-
-
-def plugins_to_json(plugins: Sequence[PluginInfo]) -> PluginListJson:
-    """Return the plugins as JSON."""
-    return PluginListJson(
-        plugins=[
-            PluginJson(group=one.group.value, name=one.name, package=one.package, problem=one.problem or None)
-            for one in plugins
-        ]
-    )
 
 
 class McpServerListJson(VersionedBody, frozen=True, kw_only=True):

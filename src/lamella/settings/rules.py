@@ -22,10 +22,10 @@ from lamella.conversation.validation import normalize_system_parts
 from lamella.core.artifacts.model import ArtifactKind
 from lamella.core.budget import TokenBudget
 from lamella.core.compaction.fitting import PromptSettings
-from lamella.core.compaction.rules import CompactionConfig, KindCompactionConfig, ReplyInPrompt, SummaryConfig
+from lamella.core.compaction.rules import CompactionConfig, KindCompactionConfig, SummaryConfig
 from lamella.core.layout.layouts import choose_layout
 from lamella.core.log.call import MAX_KEEP_ALIVES
-from lamella.core.log.receipts import STEP_ORDER, CompactionStepName
+from lamella.core.log.receipts import STEP_ORDER, CompactionStepName, ReplyInPrompt
 from lamella.core.log.turn import SecretPolicy, TurnSettings
 from lamella.core.text.content import normalize_line_ends
 from lamella.core.text.word_lists import WordLists, merge_word_lists

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from lamella.core.artifacts.model import ArtifactKind
-from lamella.core.log.receipts import STEP_ORDER, CompactionStepName
+from lamella.core.log.receipts import STEP_ORDER, CompactionStepName, ReplyInPrompt
 from lamella.core.text.outline import PREVIEW_THRESHOLD_CHARS
 from lamella.core.text.word_lists import NO_WORDS, WordLists
 from lamella.errors import SettingError
@@ -135,16 +135,6 @@ class SummaryConfig(Struct, frozen=True, kw_only=True):
                 f"{self.max_exact_tokens} tokens of {self.turns} turns.",
                 hint="Give whole numbers above 0; exact may be 0.",
             )
-
-
-class ReplyInPrompt(Struct, frozen=True, kw_only=True):
-    """A reply of the model that compaction may shorten: its question, its text, and the tokens that it takes."""
-
-    id: str
-    turn: int
-    question: str
-    text: str
-    tokens: int
 
 
 # Returns the ids of the replies to shorten first, best first. Ids that it leaves out follow in their usual order.

@@ -17,8 +17,7 @@ from lamella.core.artifacts.blocks import render_list_line
 from lamella.core.compaction.draft import ALL_TURNS, PromptDraft
 from lamella.core.compaction.outlines import may_be_sent_shorter
 from lamella.core.compaction.removal_order import rank_messages_for_removal
-from lamella.core.compaction.rules import ReplyInPrompt
-from lamella.core.log.receipts import CompactionStep, CompactionStepName
+from lamella.core.log.receipts import CompactionStep, CompactionStepName, ReplyInPrompt
 from lamella.core.log.turn import ArtifactForm, HistoryMode
 from lamella.core.prompt.attachments import is_in_working_set, stub_id
 from lamella.core.prompt.folding import stub_tool_result

@@ -30,6 +30,16 @@ class CompactionStepName(StrEnum):
     RULES = "rules"
 
 
+class ReplyInPrompt(Struct, frozen=True, kw_only=True):
+    """A reply of the model that compaction may shorten: its question, its text, and the tokens that it takes."""
+
+    id: str
+    turn: int
+    question: str
+    text: str
+    tokens: int
+
+
 STEP_ORDER: tuple[CompactionStepName, ...] = tuple(
     name for name in CompactionStepName if name is not CompactionStepName.RULES
 )
