@@ -1,16 +1,18 @@
 """``lamella doctor``: what the requests in a log cost, which of it was avoidable, and why."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, BinaryIO
 
 import typer
 
 from lamella.cli.access import JsonOption
 from lamella.cli.doctor_tables import print_annotations, print_diagnosis
-from lamella.cli.output import print_json, print_text
+from lamella.cli.output import format_count, print_json, print_text
+from lamella.doctor.html_report import render_report
 from lamella.errors import UsageError
 from lamella.schemas.doctor import diagnosis_to_json
-from lamella.wiring import read_services
-from lamella.wiring.doctor import examine_logs
+from lamella.wiring import ServiceContainer, read_services
+from lamella.wiring.doctor import examine_logs, redact_logs
 
 
 def doctor(
@@ -23,6 +25,13 @@ def doctor(
         float | None,
         typer.Option(min=0, max=1, help="Exit with 1 if the cache served less than this share of what it could have."),
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the report with plots as one HTML file.")
+    ] = None,
+    redact: Annotated[
+        Path | None,
+        typer.Option("--redact", metavar="FILE", help="Write a log without texts that keeps every finding, and stop."),
+    ] = None,
     annotations: Annotated[
         bool, typer.Option("--annotations", help="Print each finding as a GitHub annotation.")
     ] = False,
@@ -33,9 +42,15 @@ def doctor(
     """
     if as_json and annotations:
         raise UsageError("Use either --json or --annotations, not both.", hint="Run the command twice.")
-    found = examine_logs(logs, read_services())
+    services = read_services()
+    if redact is not None:
+        _write_redacted(logs, redact, services)
+        return 0
+    found = examine_logs(logs, services)
     diagnosis = found.diagnosis
     body = diagnosis_to_json(diagnosis, unread=found.unread, unread_examples=found.unread_examples)
+    if html is not None:
+        _write_report(html, render_report(diagnosis, unread=found.unread))
     if as_json:
         print_json(body)
     elif annotations:
@@ -52,3 +67,30 @@ def doctor(
         err=as_json or not good,
     )
     return 0 if good else 1
+
+
+def _write_redacted(logs: list[str], path: Path, services: ServiceContainer) -> None:
+    """Write the logs without their texts."""
+    count = 0
+    with _open_new(path) as file:
+        for line in redact_logs(logs, services):
+            file.write(line)
+            count += 1
+    print_text(f"{path}: {format_count(count, 'request')} without texts. Read it before you share it.")
+
+
+def _write_report(path: Path, page: str) -> None:
+    """Write the report into a new file."""
+    with _open_new(path) as file:
+        file.write(page.encode())
+
+
+def _open_new(path: Path) -> BinaryIO:
+    try:
+        return path.expanduser().open("xb")
+    except FileExistsError as error:
+        raise UsageError(f"{path} exists.", hint="Name a new file; Lamella replaces none.") from error
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written: {error.strerror or error}.", hint="Name a file in a folder that exists."
+        ) from error

@@ -126,6 +126,7 @@ def parse_usage(value: object) -> ReportedUsage | None:
         input=total,
         cached=None if cached is None else min(cached, total),
         written=written,
+        written_long=min(first_count(usage, "cache_write_1h_tokens") or 0, written or 0),
         output=first_count(usage, "completion_tokens", "output_tokens", "outputTokens", "output") or 0,
     )
 

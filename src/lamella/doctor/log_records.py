@@ -23,6 +23,7 @@ from lamella.doctor.calls import (
     parse_time,
     parse_usage,
 )
+from lamella.doctor.redaction import restore_redacted_call
 
 REQUEST_LINE = "requests"
 _REQUEST_FIELDS = ("request", "request_body", "requestBody", "body", "kwargs", "input", "payload", "params", "raw")
@@ -169,7 +170,6 @@ def build_call(
     error = get_object(response.get("error")) or response.get("type") == "error"
     diagnostics = get_object(response.get("diagnostics")) or get_object(response.get("prompt_cache_diagnostics"))
     reason = diagnostics.get("cache_miss_reason") or diagnostics.get("reason")
-    redacted = get_object(record.get("redacted"))
     return LoggedCall(
         format=format_name,
         wire=guess_wire_format(body, address),
@@ -181,8 +181,6 @@ def build_call(
         label=_find_label(record),
         failed=bool(error and usage is None) or (status is not None and status >= _HTTP_ERROR),
         miss_reason=get_text(get_object(reason).get("type")) or get_text(reason) or None,
-        has_whole_prompt=redacted.get("has_whole_prompt") is not False,
-        token_counts=tuple(one for one in get_list(redacted.get("tokens")) if isinstance(one, int)),
     )
 
 
@@ -244,7 +242,9 @@ def _read_request_record(record: Json) -> list[LoggedCall]:
     status = first_count(source, "status", "status_code") or first_count(
         get_object(source.get("response")), "status", "status_code"
     )
-    return [build_call(body, response, record=source, address=address, status=status)]
+    call = build_call(body, response, record=source, address=address, status=status)
+    details = get_object(source.get("redacted"))
+    return [restore_redacted_call(call, details) if details else call]
 
 
 # HTTP archives.

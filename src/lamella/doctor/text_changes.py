@@ -6,7 +6,7 @@ from enum import StrEnum
 
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _DAY = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*"
-_TIME = re.compile(
+TIME_PATTERN = re.compile(
     rf"""\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}
         (?:[t ,]+\d{{1,2}}:\d{{2}}(?::\d{{2}}(?:[.,]\d+)?)?)?(?:\s?(?:z|utc|gmt|[+-]\d{{2}}:?\d{{2}})\b)?
     |\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{4}}
@@ -55,7 +55,7 @@ def classify_change(before: str, after: str) -> TextChange:
     if _has_other_key_order(before, after):
         return TextChange.KEY_ORDER
     at = count_common_characters(before, after)
-    is_time = _covers(_TIME, before, at) and _covers(_TIME, after, at)
+    is_time = _covers(TIME_PATTERN, before, at) and _covers(TIME_PATTERN, after, at)
     if is_time:
         return TextChange.TIME
     if len(before) + len(after) > _MAX_MASKED:
@@ -109,7 +109,7 @@ def _covers(pattern: re.Pattern[str], text: str, at: int) -> bool:
 
 
 def _mask(text: str) -> str:
-    return _ID.sub(_ID_MASK, _TIME.sub(_TIME_MASK, text))
+    return _ID.sub(_ID_MASK, TIME_PATTERN.sub(_TIME_MASK, text))
 
 
 def _has_other_key_order(before: str, after: str) -> bool:

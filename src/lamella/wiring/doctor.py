@@ -1,20 +1,25 @@
 """Examine logs with the prices, cache profiles and token counters of this installation."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
+from secrets import token_bytes
 
+import msgspec
 from msgspec import Struct
 
 from lamella.core.log.call import CacheUsage
-from lamella.doctor.analysis import Diagnosis, Examination, Knowledge
+from lamella.doctor.analysis import Diagnosis, Examination, Knowledge, normalize_model
+from lamella.doctor.calls import LoggedCall
 from lamella.doctor.log_files import LogReader
+from lamella.doctor.redaction import Redactor
 from lamella.wiring.services import ServiceContainer
 
 _STANDARD_INPUT = "-"
+_KEY_BYTES = 32
 
 
 class LogExamination(Struct, frozen=True, kw_only=True):
@@ -31,15 +36,25 @@ def examine_logs(
     """Examine log files, folders of logs, or ``-`` for standard input."""
     reader = LogReader(on_progress)
     examination = Examination(build_knowledge(services))
-    for name in names:
-        calls = (
-            reader.read_stream(sys.stdin.buffer, name="standard input")
-            if name == _STANDARD_INPUT
-            else reader.read([Path(name).expanduser()])
-        )
-        for call in calls:
-            examination.add(call)
+    for call in _read_logs(reader, names):
+        examination.add(call)
     return LogExamination(diagnosis=examination.finish(), unread=reader.unread, unread_examples=tuple(reader.examples))
+
+
+def redact_logs(names: Sequence[str], services: ServiceContainer) -> Iterator[bytes]:
+    """Yield each call of some logs as a JSON line without its texts. The key is new each time, and is not kept."""
+    redactor, encoder = Redactor(token_bytes(_KEY_BYTES)), msgspec.json.Encoder()
+    for call in _read_logs(LogReader(), names):
+        tokenizer = services.counter.get_tokenizer(normalize_model(call) or None)
+        yield encoder.encode(redactor.redact(call, tokenizer)) + b"\n"
+
+
+def _read_logs(reader: LogReader, names: Sequence[str]) -> Iterator[LoggedCall]:
+    for name in names:
+        if name == _STANDARD_INPUT:
+            yield from reader.read_stream(sys.stdin.buffer, name="standard input")
+        else:
+            yield from reader.read([Path(name).expanduser()])
 
 
 def build_knowledge(services: ServiceContainer) -> Knowledge:
