@@ -8,13 +8,15 @@ longer in the prompt, word for word, with the number of its message.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from lamella.core.text.content import UNSPACED_SCRIPTS, iter_lines_with_code_flag
+from lamella.core.text.frames import FrameKind, find_foreign, find_frame
 from lamella.core.text.phrases import Phrases, phrase_pattern
+from lamella.core.text.requests import ends_in_japanese_past, is_lasting_request, request_of_polite_question
 from lamella.core.text.rule_detection import quote_spans
 from lamella.core.text.word_lists import WordLists
 
@@ -31,14 +33,16 @@ _MIN_TOPIC_CHARS = 4
 _NEVER = re.compile(r"(?!)")
 _SENTENCE_ENDS = re.compile(r"(?<=[.!?…])(?<!\b\w\.\w\.)[\"'\u201d\u2019)*_]*\s+|(?<=[\u3002\uff01\uff1f])")
 _CLAUSE_START = re.compile(
-    r"(?:^|[,;:\u2013\u2014(\u3001]\s*|\s-\s)(?:(?:and|but|also|then|so|please|just|oh|ok|okay|und|aber|auch|dann|bitte|dan|"
+    r"(?:^|[,;:\u2013\u2014(\u3001]\s*|\s-\s)(?:(?:and|but|also|then|so|please|just|oh|ok|okay|und|aber|auch"
+    r"|dann|bitte|dan|"
     r"lalu|tapi|juga|tolong|mohon|harap|ya|hey|hi|actually|btw|by the way|übrigens|ngomong-ngomong)\b[,:]?\s+)*"
     r"|\b(?:and|but|also|then|please|und|aber|bitte|dan|lalu|tapi|tolong|mohon|harap)\s+",
     re.IGNORECASE,
 )
 _QUESTION_END = re.compile(r"[?\uff1f][\s\"'\u201d\u2019)*_]*$")
 _CONSENT_END = re.compile(
-    r"[,;\u2013\u2014-]?\s+(?:ok|okay|yeah|yes|right|innit|gell|gelle|ne|gelt|deal|got it|please|alright|all right|yes"
+    r"[,;\u2013\u2014-]?\s+(?:ok|okay|yeah|yes|right|innit|gell|gelle|ne|gelt|deal|got it|please|alright"
+    r"|all right|yes"
     r"|will you|would you|could you|oke|ya|bisa|boleh|ja|bitte"
     r"|einverstanden)\s*[?\uff1f]+[\"'\u201d\u2019)*_ ]*$",
     re.IGNORECASE,
@@ -55,7 +59,7 @@ _POLITE_REQUEST = re.compile(
     re.IGNORECASE,
 )
 _LIST_MARKUP = re.compile(r"\A[ \t]*(?:(?:[*+\u2022-]+|\d{1,3}[.)])[ \t]+)")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+\S|^=+\s*$")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+\S|^=+\s*$|\s*§\s*\d")
 _QUOTE_LINE = re.compile(r" {0,3}[>|]")
 _SPEAKER_LINE = re.compile(
     r"\s*(?:[\[(]?\d{1,4}[-:./]\d{1,2}(?:[-:./]\d{1,4})*[^\w\n]*(?:[ap]m)?[\])]?\s*[-\u2013]?\s*){0,2}"
@@ -67,7 +71,8 @@ _STAMPED_LINE = re.compile(
 )
 _FORWARD_LINE = re.compile(
     r"\s*(?:-{2,}.*(?:forwarded|original|weitergeleitet|ursprüngliche|diteruskan|転送|元のメッセージ).*"
-    r"|(?:begin )?forwarded message.*|on .{4,80}\bwrote:|am .{4,80}\bschrieb\b.*:|pada .{4,80}\bmenulis:|fwd?:.*|wg:.*)$",
+    r"|(?:begin )?forwarded message.*|on .{4,80}\bwrote:|am .{4,80}\bschrieb\b.*:|pada .{4,80}\bmenulis:"
+    r"|fwd?:.*|wg:.*)$",
     re.IGNORECASE,
 )
 # Labels with which people introduce their own words.
@@ -83,12 +88,14 @@ _OWN_LABELS = frozenset(
 )  # fmt: skip
 # Words before a colon with which people introduce instructions of their own.
 _OWN_LEAD = re.compile(
-    r"\b(?:you|your|(?:my|our|your|following|few|some|two|three|these) (?:\w+ )?(?:rules?|preferences?|wish(?:es)?|requests?|requirements?)"
+    r"\b(?:you|your|(?:my|our|your|following|few|some|two|three|these) (?:\w+ )?(?:rules?|preferences?"
+    r"|wish(?:es)?|requests?|requirements?)"
     r"|things?|points?|favou?r|requests?|please|remember|reminder|(?:my|your|all|every|each|future) (?:answers?"
     r"|repl(?:y|ies)|responses?)|from now on|always|never"
     r"|du|dir|deine?\w*|meine (?:regeln?|wünsche?)|bitte|merk\w*|immer|nie|kamu|anda|aturan (?:saya|untuk"
     r"|buat)|permintaan saya|tolong|ingat|selalu|jangan)\b"
-    r"|^\W*(?:rules?|preferences?|regeln?|wünsche?|aturan|permintaan|style|format|ルール|お願い)\W*$|お願い|回答|今後|必ず",
+    r"|^\W*(?:rules?|preferences?|regeln?|wünsche?|aturan|permintaan|style|format|ルール|お願い)\W*$|お願い"
+    r"|回答|今後|必ず",
     re.IGNORECASE,
 )
 _FIRST_PERSON_END = re.compile(
@@ -96,6 +103,17 @@ _FIRST_PERSON_END = re.compile(
 )
 # Somebody of whom the user speaks; after a cue that says nothing about who gave the order.
 _OWN_PERSON = re.compile(r"my |meine? |(?:bos|ibu|bapak|guru) saya|[父母]が|先生が|上司", re.IGNORECASE)
+# The subject of a sentence begins within so many characters.
+_MAX_SUBJECT_START = 12
+# After one of these words a sentence about somebody else may say what follows for the model.
+_CONSEQUENCE = re.compile(
+    r"\b(?:so|therefore|hence|please|pls|also|deshalb|daher|deswegen|bitte|jadi|makanya|tolong|mohon"
+    r"|karena itu)\b|ので|だから|ため",
+    re.IGNORECASE,
+)
+_JAPANESE_ORDER_TO_SAY = re.compile(
+    r"と(?:言った|言い?っ?た)ら|と\w{0,4}?(?:て|って|いて)(?:ください|下さい|ね|よ|ほしい\w*)?[。!\uff01\s]*$"
+)
 _MIN_FOREIGN_LEAD_WORDS = 3
 _LEAD_MARK = re.compile(r"[:\uff1a](?=\s|[\u201c\u201e\"'\u300c\u00ab]|$|(?<=\uff1a))|\s[-\u2013\u2014]\s|->|=>|\u2192")
 _MIN_LEAD_CHARS, _MAX_LEAD_CHARS = 4, 160
@@ -109,7 +127,8 @@ _ELEMENT = re.compile(r"<([A-Za-z][\w-]*)(?:\s[^<>]*)?>.*?</\1\s*>", re.DOTALL)
 _ABOUT_TEXT = re.compile(
     r"\b(?:is|was|are|isn't|does|did|do|can|could|should|must|may|would)\s+(?:that|this|it|he|she|they|these|those)\b"
     r"|\b(?:ist|sind|stimmt|darf|dürfen|soll|sollen|kann|muss|gilt)\s+(?:das|dies\w*|er|sie|es|man)\b"
-    r"|\b(?:ini|itu)\s+(?:resmi|benar|asli|boleh|sah|wajar|bagus|aman)|\b(?:resmi|benar|asli|bagus|wajar|aman)\s+(?:gak|nggak|tidak|ga|kah)"
+    r"|\b(?:ini|itu)\s+(?:resmi|benar|asli|boleh|sah|wajar|bagus|aman)|\b(?:resmi|benar|asli|bagus|wajar"
+    r"|aman)\s+(?:gak|nggak|tidak|ga|kah)"
     r"|(?:これ|それ)(?:は|って)",
     re.IGNORECASE,
 )
@@ -117,12 +136,12 @@ _ABOUT_TEXT = re.compile(
 _UNSPACED_TOPIC = re.compile("[\u4e00-\u9fff]{2,}|[\u30a1-\u30fa\u30fc]{2,}")
 _WORD = re.compile(rf"[^\W_{UNSPACED_SCRIPTS}]+")
 _UNSPACED_RUN = re.compile(f"[{UNSPACED_SCRIPTS}]{{3}}")
-_ANY_WORD = re.compile(r"\w+")
 # This many characters at the end of a text decide about an ending.
 _MAX_ENDING_CHARS = 30
 # "Tables over prose, always."
 _ELLIPTIC_END = re.compile(
-    r"(?:,\s*|\s)(?:always|ever|throughout|every time|each time|only|immer|nie|durchgehend|durchweg|stets|selalu|terus|saja ya)"
+    r"(?:,\s*|\s)(?:always|ever|throughout|every time|each time|only|immer|nie|durchgehend|durchweg|stets"
+    r"|selalu|terus|saja ya)"
     r"(?:,?\s*(?:please|thanks|thank you|bitte|danke|ya|dong|yeah))?\s*[.!?]*$",
     re.IGNORECASE,
 )
@@ -152,7 +171,11 @@ class _Cues:
     closings: re.Pattern[str]
     documents: re.Pattern[str]
     common: frozenset[str]
-    any_cue: Phrases
+    carriers: Phrases
+    persons: Phrases
+    work: Phrases
+    answer_words: tuple[str, ...]
+    order_verbs: tuple[str, ...]
 
 
 def find_directives(texts: Mapping[str, str], words: WordLists) -> dict[str, tuple[str, ...]]:
@@ -200,16 +223,21 @@ class _Sentence(NamedTuple):
 @lru_cache(maxsize=1 << 13)
 def _read_message(text: str, cues: _Cues) -> tuple[_Sentence, ...]:
     """Return the sentences of a message that may be directives; the same messages are read for every compaction."""
-    straight = _straighten(text).lower()
-    if not cues.any_cue.could_match(straight, frozenset(_ANY_WORD.findall(straight))):
-        return ()
-    return tuple(
-        [
-            one
-            for sentence, listed in _iter_own_sentences(text, cues)
-            if (one := _read_sentence(sentence, listed, cues)) is not None
-        ]
-    )
+    said = _list_own_sentences(text, cues)
+    read = [_read_sentence(one.text, one.listed, cues) for one in said]
+    frames = [_find_frame_of(one.text, found, cues) for one, found in zip(said, read, strict=True)]
+    foreign = find_foreign(frames, [one.block for one in said])
+    # A sentence that hands over what follows is about that text.
+    framing = {at for at, kind in enumerate(frames) if kind is not None and foreign}
+    return tuple([one for at, one in enumerate(read) if one is not None and at not in foreign and at not in framing])
+
+
+def _find_frame_of(sentence: str, found: _Sentence | None, cues: _Cues) -> FrameKind | None:
+    own = _words_written_by_user(sentence)
+    lasts = found is not None and found.directive is not None
+    if lasts and (cues.work.search(own) is None or cues.anywhere.search(own) or cues.frequency.search(own)):
+        return None
+    return find_frame(own, cues.carriers, cues.work, asks=_is_question(sentence))
 
 
 def _read_sentence(sentence: str, listed: str, cues: _Cues) -> _Sentence | None:
@@ -229,19 +257,39 @@ def _detect(sentence: str, cues: _Cues) -> str | None:
     """Return the sentence if it is a directive; of a very long one, the clauses from its cue on."""
     own = _words_written_by_user(sentence)
     if _is_question(sentence):
+        asked = request_of_polite_question(own)
+        lasts = asked is not None and is_lasting_request(asked, cues.answer_words, cues.order_verbs, asked=True)
+        # "Could you look over this mail?" asks about a text.
+        if not lasts or len(sentence) > _MAX_CHARS or find_frame(own, cues.carriers, cues.work, asks=False) is not None:
+            return None
+        return None if _is_reported(own, 0, cues) else sentence
+    if ends_in_japanese_past(own):
         return None
     at = _find_cue(cues.reports.blank_out(own), cues)
+    if at is None and is_lasting_request(own, cues.answer_words, cues.order_verbs):
+        at = 0
     if at is None or _is_reported(own, at, cues):
         return None
     return sentence if len(sentence) <= _MAX_CHARS else _cut_to_clauses(sentence, at)
 
 
 def _is_reported(own: str, at: int, cues: _Cues) -> bool:
-    """Return whether a sentence with a cue at this position reports what somebody else said."""
-    speech = cues.speech.search(own)
+    """Return whether a sentence with a cue at this position reports what somebody else said or does."""
+    speech = next((one for one in cues.speech.finditer(own) if not _asks_to_say(own, one)), None)
     if speech is not None and (speech.start() < at or _OWN_PERSON.match(speech[0]) is None):
         return True
-    return any(_FIRST_PERSON_END.search(own[: found.start()]) is None for found in cues.reporting.finditer(own[:at]))
+    person = cues.persons.search(own)
+    if person is not None and person.start() <= _MAX_SUBJECT_START and _CONSEQUENCE.search(own[person.end() :]) is None:
+        return True
+    return any(
+        _FIRST_PERSON_END.search(own[: found.start()]) is None and not _asks_to_say(own, found)
+        for found in cues.reporting.finditer(own[:at])
+    )
+
+
+def _asks_to_say(own: str, found: re.Match[str]) -> bool:
+    """Return whether a Japanese verb of saying is an order or a condition: "say that you do not know"."""
+    return _JAPANESE_ORDER_TO_SAY.match(own[found.start() :]) is not None
 
 
 def _find_cue(own: str, cues: _Cues) -> int | None:
@@ -389,7 +437,7 @@ def _is_title(lines: Sequence[str], at: int, cues: _Cues) -> bool:
     refers = _ASKS_ABOUT_REST.search(own) is not None
     if _QUESTION_END.search(line):
         return refers
-    if lines[at + 1].strip() or cues.any_cue.search(own):
+    if lines[at + 1].strip() or _detect(line, cues) is not None:
         return False
     return refers or (not _SENTENCE_END_MARK.search(line) and _is_foreign_lead(line, cues))
 
@@ -541,17 +589,29 @@ def _is_short(paragraph: Sequence[int], lines: Sequence[str]) -> bool:
     return sum(len(lines[at]) for at in paragraph) <= _MAX_OWN_PARAGRAPH_CHARS
 
 
-def _iter_own_sentences(text: str, cues: _Cues) -> Iterator[tuple[str, str]]:
-    """Yield the user's own sentences without list markup, each with the list that follows it."""
+class _OwnSentence(NamedTuple):
+    """A sentence without list markup, the list that follows it, and the number of its block of lines."""
+
+    text: str
+    listed: str
+    block: int
+
+
+def _list_own_sentences(text: str, cues: _Cues) -> list[_OwnSentence]:
+    """Return the sentences of a message that nothing shows to be somebody else's."""
     lines = _lines_written_by_user(text, cues)
+    found: list[_OwnSentence] = []
+    block = 0
     for at, line in enumerate(lines):
         bare = _LIST_MARKUP.sub("", line, count=1).strip()
         if not bare:
+            block += 1
             continue
         sentences = [sentence.strip() for sentence in _SENTENCE_ENDS.split(bare)]
         sentences = [sentence for sentence in sentences if sentence]
-        yield from ((sentence, "") for sentence in sentences[:-1])
-        yield sentences[-1], _following_list(lines, at)
+        found += [_OwnSentence(sentence, "", block) for sentence in sentences[:-1]]
+        found.append(_OwnSentence(sentences[-1], _following_list(lines, at), block))
+    return found
 
 
 def _following_list(lines: Sequence[str], at: int) -> str:
@@ -567,9 +627,6 @@ def _following_list(lines: Sequence[str], at: int) -> str:
 
 @lru_cache(maxsize=8)
 def _compile(words: WordLists) -> _Cues:
-    cue_lists = (
-        words.directive_cues, words.directive_openings, words.frequency_words, words.withdrawals, words.change_words,
-    )  # fmt: skip
     return _Cues(
         anywhere=Phrases(words.directive_cues),
         openings=Phrases(words.directive_openings),
@@ -590,7 +647,11 @@ def _compile(words: WordLists) -> _Cues:
         closings=_alternatives_pattern(words.closings),
         documents=_alternatives_pattern(words.document_words),
         common=frozenset(words.common_words),
-        any_cue=Phrases([phrase for phrases in cue_lists for phrase in phrases]),
+        carriers=Phrases((*words.text_carriers, *words.reporting_verbs)),
+        persons=Phrases(words.other_persons),
+        work=Phrases((*words.paste_introductions, *words.lead_words)),
+        answer_words=words.answer_words,
+        order_verbs=(*words.order_openings, *words.order_verbs),
     )
 
 

@@ -23,12 +23,15 @@ class WordLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         directive_endings: Order forms at the end of a sentence; with a frequency word they make a directive.
         frequency_words: Words such as "every time" that make a directive of a sentence with an order.
         order_subjects: Subjects that make a sentence with a frequency word an order, such as "you should".
+        answer_words: Words for what answers are made of, such as "sentences" and "units".
         withdrawals: Phrases that take back an earlier directive wherever they are.
         change_words: Words that take back a directive if the sentence shares a topic with it.
         reports: Phrases with a cue that say what happened, and direct nothing.
         speech_reports: Phrases that report what somebody said; the sentence directs nothing.
         report_subjects: Words before a frequency word that make the sentence a report.
         paste_introductions: Phrases after which the rest of a message is somebody else's text.
+        text_carriers: Words for what carries somebody else's text, such as "letter" and "sign".
+        other_persons: Words for somebody else, with which a sentence about them begins.
         lead_words: Words before a colon that say that what follows is a text, or ask to work on it.
         reporting_verbs: Verbs that say that somebody said something.
         mail_headers: Names of header lines of mails.
@@ -61,12 +64,15 @@ class WordLists(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     directive_endings: tuple[str, ...] = ()
     frequency_words: tuple[str, ...] = ()
     order_subjects: tuple[str, ...] = ()
+    answer_words: tuple[str, ...] = ()
     withdrawals: tuple[str, ...] = ()
     change_words: tuple[str, ...] = ()
     reports: tuple[str, ...] = ()
     speech_reports: tuple[str, ...] = ()
     report_subjects: tuple[str, ...] = ()
     paste_introductions: tuple[str, ...] = ()
+    text_carriers: tuple[str, ...] = ()
+    other_persons: tuple[str, ...] = ()
     lead_words: tuple[str, ...] = ()
     reporting_verbs: tuple[str, ...] = ()
     mail_headers: tuple[str, ...] = ()
