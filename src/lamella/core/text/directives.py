@@ -199,7 +199,9 @@ def find_directives(texts: Mapping[str, str], words: WordLists) -> dict[str, tup
                 has_list = one.text.endswith((":", "\uff1a"))
                 covered = one.listed if has_list else covered
                 sentences.append(directive + one.listed if has_list else directive)
-                topics.append(one.topic)
+                # What takes a directive back is no directive of its own, with a topic to be taken back.
+                if one.directive is not None:
+                    topics.append(one.topic)
         if sentences:
             found[name] = tuple(dict.fromkeys(sentences))
     return found

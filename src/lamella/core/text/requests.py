@@ -184,6 +184,16 @@ _EN_LASTING_VERB = re.compile(
     r"|this|that|these|those)\b)",
     re.I,
 )
+_EN_MAKES_ONE = re.compile(
+    r"(?:write|create|make|give|tell|show|describe|provide|implement|generate|come up with|design|draft|compose|explain|suggest"
+    r"|list|name|imagine|find|recommend|develop|include|add|use|go|try|modify|rewrite|refactor|compare|switch|finish)"
+    r"(?: (?:me|us|to|into|in|\w+ly))* (?:an?|one|two|three|four|five|six|seven|eight|nine|ten|\d+|some|the|this|that|these|those"
+    r"|any|at least|your|my|each|both|detail)\b",
+    re.IGNORECASE,
+)
+_EN_IN_GENERAL = _pattern(
+    r"always|never|every\w*|each time|whenever|from \w+ on(?:wards?)?|future|until|till|unless|when i|if i|when you|next time|first|only|again"
+)
 _EN_ONE = re.compile(
     r"\b(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|\d+|some|another|this|that|these|those|my|his"
     r"|her|their"
@@ -247,11 +257,7 @@ def _asks_in_english(text: str, answers: re.Pattern[str], orders: frozenset[str]
     scope = _EN_SCOPE.search(text) is not None
     named = _has_lasting_answer_word(text, answers, _EN_ONE)
     past = _EN_PAST.search(text) is not None
-    if (
-        _EN_WISH.search(text)
-        and not past
-        and (scope or named or contrast or re.search(r"\byou to\b|\b(?:if|when) you\b", text))
-    ):
+    if not past and any(_is_english_wish(piece, answers) for piece in _iter_pieces(text, _EN_EDGES, _EN_OPENERS)):
         return True
     if _EN_YOU_DUTY.search(text) and not past:
         return True
@@ -268,13 +274,32 @@ def _asks_in_english(text: str, answers: re.Pattern[str], orders: frozenset[str]
             if re.match(r"(?:no|not|less|fewer|enough)\b", piece, re.I) and _EN_FINITE.search(piece):
                 continue
             return True
-        if _is_english_imperative(piece, orders):
+        if _is_english_imperative(piece, orders) and not _is_english_task(piece):
             own = _EN_SCOPE.search(piece) is not None
             if own or contrast or _has_lasting_answer_word(piece, answers, _EN_ONE) or _EN_LASTING_VERB.match(piece):
                 return True
             if scope and not _EN_ONE.search(" ".join(piece.split()[1:3]) + " "):
                 return True
     return _is_english_fragment(text, named=named, contrast=contrast)
+
+
+def _is_english_task(piece: str) -> bool:
+    """Return whether a clause asks to make one thing, and does not say that this holds in general."""
+    return _EN_MAKES_ONE.match(piece) is not None and _EN_IN_GENERAL.search(piece) is None
+
+
+def _is_english_wish(clause: str, answers: re.Pattern[str]) -> bool:
+    """Return whether a clause says what the user wants, in general or of "you"."""
+    found = _EN_WISH.search(clause)
+    if found is None:
+        return False
+    wanted = clause[found.end() :]
+    return (
+        _EN_SCOPE.search(wanted) is not None
+        or _has_lasting_answer_word(wanted, answers, _EN_ONE)
+        or _EN_CONTRAST.search(wanted) is not None
+        or re.match(r"\s*(?:it (?:if|when) )?you\b(?! \w+ed\b)", wanted, re.IGNORECASE) is not None
+    )
 
 
 def _is_english_duty(piece: str, answers: re.Pattern[str]) -> bool:
