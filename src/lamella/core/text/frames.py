@@ -23,6 +23,7 @@ _LONG_QUESTION_WORDS = 9
 _POINTER = re.compile(
     r"^\W*(?:das|es) (?:muss|soll|sollte|klingt|geht|darf|hier)\b|^\W*(?:it|that) (?:needs?|should|must"
     r"|has to|sounds?|says?|reads?)\b"
+    r"|\bins [A-ZÄÖÜ]\w+sche\b"
     r"|\b(?:this|these|those|the (?:above|below)|(?:see|text|message|line|as) (?:below|above)|following"
     r"|here's|here is|here are|dies(?:e[mnrs]?|es)?|folgende[mnrs]?|hier (?:ist|sind|der|die|das|mal)|unten|oben"
     r"|ini|berikut|begini|gini|tersebut|di (?:bawah|atas) ini|nih)\b|これ|この|こんな|こういう|以下|上記"

@@ -192,7 +192,8 @@ _EN_MAKES_ONE = re.compile(
     re.IGNORECASE,
 )
 _EN_IN_GENERAL = _pattern(
-    r"always|never|every\w*|each time|whenever|from \w+ on(?:wards?)?|future|until|till|unless|when i|if i|when you|next time|first|only|again"
+    r"always|never|every\w*|each time|whenever|from \w+ on(?:wards?)?|future|until|till|unless|when i|if i"
+    r"|when you|next time|first|only|again"
 )
 _EN_ONE = re.compile(
     r"\b(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|\d+|some|another|this|that|these|those|my|his"
