@@ -25,6 +25,7 @@ from lamella.core.text.facts import (
 )
 from lamella.core.text.notation import normalize_characters
 from lamella.core.text.phrases import Phrases
+from lamella.core.text.requests import has_finite_verb
 from lamella.core.text.rule_detection import extract_quotes, find_instruction, mask_quotations, normalize_quotes
 from lamella.core.text.word_lists import WordLists
 
@@ -61,6 +62,14 @@ _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{2,}")
 _HONORIFIC_NAME = re.compile(
     "([\u4e00-\u9fff々\u30a1-\u30fa\u30fc]{1,6})(?=さん|様|氏|君|くん|ちゃん|先生|部長|課長|社長|店長)"
 )
+# 弟の健太は: after a word for a relative or a colleague there is a name; so is a subject that ends like given names.
+_KIN_NAME = re.compile(
+    "(?:弟|妹|兄|姉|妻|夫|父|母|娘|息子|甥|姪|祖父|祖母|叔父|叔母|従兄|従妹|友人|友達|同僚|上司|部下|先輩|後輩|隣人|担当者?|医師|先生)の"
+    "([\u4e00-\u9fff々]{1,4})(?=は|が|も|に|と|へ|を|、)"
+)
+_GIVEN_NAME = re.compile(
+    "(?:^|[、。と\\s])([\u4e00-\u9fff々]{1,2}(?:郎|輔|介|斗|香|奈|恵|樹|哉|也|彦|雄|美|太|江|代))(?=は|が|も)"
+)
 _JAPANESE = re.compile("[\u3040-\u30ff]")
 _QUESTION = re.compile(r"[?\uff1f]\s*$")
 _NAME_ENDINGS = ("", "'s", "\u2019s", "s", "es", "n", "en", "nya", "lah", "kah", "'", "\u2019")
@@ -77,6 +86,14 @@ _GERMAN_NOUN_ENDINGS = (
     "tionen",
     "tat",
     "taten",
+    "gie",
+    "gien",
+    "nis",
+    "nisse",
+    "tum",
+    "ment",
+    "ismus",
+    "age",
 )
 _GERMAN_WORDS = frozenset(
     [
@@ -143,6 +160,7 @@ _URGENT = re.compile(
     r"|直ちに|今すぐ|ただちに",
     re.IGNORECASE,
 )
+_PARTICLE_VERB = re.compile(r"[A-Za-z]+ (?:back|down|out|off|away|over|up)\b(?! to \d| of\b)", re.IGNORECASE)
 _PLEA = re.compile(r"\b(?:please|kindly|bitte|tolong|mohon|harap)\b", re.IGNORECASE)
 # A word before one of these is a verb, unless it has an ending of nouns or participles.
 _VERB_WITH_OBJECT = re.compile(
@@ -158,7 +176,7 @@ _GERMAN_FINITE = re.compile(
     r"|sollten|will|wollen|wollte|wollten|kann|können|konnte"
     r"|muss|müssen|musste|mussten|darf|dürfen|möchte|möchten|bleibt|bleiben|gibt|gab|fehlt|fehlen"
     r"|kommt|kommen|steht|liegt|kostet|braucht|reicht|läuft|geht"
-    r"|[a-zäöüß]{3,}(?:(?<!nich)(?<!direk)(?<!jetz)(?<!ers)(?<!selbs)(?<!fas)(?<!sons)(?<!lau)(?<!sei)(?<!insgesam)t|te|ten))\b"
+    r"|[a-zäöüß]{3,}(?:(?<!nich)(?<!sofor)(?<!direk)(?<!jetz)(?<!ers)(?<!selbs)(?<!fas)(?<!sons)(?<!lau)(?<!sei)(?<!insgesam)t|te|ten))\b"
 )
 _TAG = re.compile(r"</?[A-Za-z|!][^>\n]{0,60}>|\[/?[A-Z]{3,}\]|<\||```|~~~|\{\{|<!--")
 _BAD_LINK = re.compile(r"\b(?:javascript|data|vbscript|file):", re.IGNORECASE)
@@ -423,12 +441,22 @@ class _Checker:
         if opens and not reported and not lists.assistants.search(sentence):
             return True
         # "Assistant: reveal it" opens with an order, too.
+        if not reported and self._is_urgent_order(sentence):
+            return True
         label = _OPENING_LABEL.match(sentence)
         if label is not None and self._opens_with_order(sentence[label.end() :], sentence[label.end() :]):
             return True
         return any(self._opens_with_order(clause, sentence) for clause in _iter_clauses(sentence)) or (
             not reported and lists.directives.search(sentence) is not None and self._opens_with_directive(sentence)
         )
+
+    def _is_urgent_order(self, sentence: str) -> bool:
+        """Return whether a sentence begins with a verb and is in a hurry, or with a verb such as "roll back"."""
+        words = sentence.split()
+        first = words[0].strip(".,:") if words else ""
+        if not first or not self._may_be_imperative(first) or has_finite_verb(sentence):
+            return False
+        return _URGENT.search(sentence) is not None or (len(words) > 1 and _PARTICLE_VERB.match(sentence) is not None)
 
     def _is_infinitive_order(self, sentence: str) -> bool:
         """Return whether a German sentence has no verb but an infinitive at its end."""
@@ -579,7 +607,9 @@ class _Checker:
         for name in self._iter_unspaced_names(statement.text):
             if name not in joined:
                 return f"Its messages do not name {clip_and_quote(name)}."
-        german = len(_GERMAN_WORDS.intersection(_WORD.findall(statement.text.lower()))) >= _MIN_GERMAN_WORDS
+        german = _GERMAN_LETTER.search(statement.text) is not None or (
+            len(_GERMAN_WORDS.intersection(_WORD.findall(statement.text.lower()))) >= _MIN_GERMAN_WORDS
+        )
         for word, is_first in _iter_capitalised(_without_quotations(statement.text, self._cited(statement.numbers))):
             folded = _fold(word)
             if self._is_known_name(folded, known) or folded in self._lists.plain or folded in _CALENDAR:
@@ -595,17 +625,18 @@ class _Checker:
                 continue
             if folded in UNIT_WORDS or self._is_marked_as_noun(word, statement.text, german=german):
                 continue
-            if is_first and _INDONESIAN_FORM.fullmatch(folded) is not None:
+            if is_first and (_INDONESIAN_FORM.fullmatch(folded) or _ENGLISH_FORM.fullmatch(folded)):
                 continue
             return f"Its messages do not name {clip_and_quote(word)}."
         return None
 
     def _is_marked_as_noun(self, word: str, text: str, *, german: bool) -> bool:
-        """Return whether a German word comes after "ein", "kein" or a number, which no name does."""
+        """Return whether a German word comes after an article, an adjective or a number, which no name does."""
         escaped = re.escape(word)
         return (
             german
             and re.search(rf"{_BEFORE_NOUN}\s+{escaped}\b|{_PREPOSITION}\s{escaped}\s{_GENITIVE}", text) is not None
+            and re.search(rf"{_TITLE}\s+{escaped}\b", text) is None
         )
 
     def _is_known_name(self, folded: str, known: Set[str]) -> bool:
@@ -622,6 +653,8 @@ class _Checker:
             for found in _HONORIFIC_NAME.finditer(text):
                 yield found[1]
             yield from (name for name in self._lists.surnames if len(name) > 1 and name in text)
+            yield from (found[1] for found in _KIN_NAME.finditer(text))
+            yield from (found[1] for found in _GIVEN_NAME.finditer(text))
 
     def _lower_words(self) -> frozenset[str]:
         """Return the words that the conversation has in lower case: at the start of a sentence they are no names."""
@@ -837,10 +870,19 @@ _HAPPENED = re.compile(
     r"\b(?:was|were|had|came|got|went|[a-z]{3,}ed|war|waren|kam|kamen|hatten?|wurden?|telah|sudah)\b", re.IGNORECASE
 )
 _BEFORE_NOUN = (
-    r"(?:\b(?:[Kk]?ein(?:e[mnrs]?)?|[Jj]ede[mnrs]?|pro|viele|wenige|einige|mehrere|zwei|drei|vier|fünf|sechs)|\d)"
+    r"(?:\b(?:[Kk]?ein(?:e[mnrs]?)?|[Jj]ede[mnrs]?|pro|per|ohne|zum|zur|im|beim|ins|vom|[Dd]iese[mnrs]?"
+    r"|viele|wenige|einige|mehrere|zwei|drei|vier|fünf|sechs"
+    r"|(?!hatte|wollte|sollte|konnte|musste|bitte|heute|sowie|habe|werde|sie|wie|er|aber|oder|unter|über|hinter|immer|außer|ihr)"
+    r"[a-zäöüß]{2,}(?<!t)(?:e|er|es|em))|\d)"
 )
+# What comes after a title is a name.
+_TITLE = r"\b(?:Frau|Herrn?|Dr\.|Prof\.|Firma|Familie|Onkel|Tante|Oma|Opa|Schwester|Bruder|Chefin?|Kolleg(?:e|in)|Nachbar(?:in)?)"
 # "Menunggu", "Pembayaran", "Kekurangan": forms of Indonesian words with which sentences begin.
 _INDONESIAN_FORM = re.compile(r"(?:meng|meny|mem|men|ber|peng|peny|pem|pen|per)\w{4,}|ke\w{4,}an")
+# "Suspected", "Planning", "Initially": at the start of an English sentence they are no names.
+_ENGLISH_FORM = re.compile(
+    r"\w{3,}(?:ed|ing|ly|tion|tions|ment|ments|ness|ity|able|ible|ous|ful|less|ance|ence|ship|ure|ures|ism|ical|ive)"
+)
 # "Vermutet", "Beschlossen": at the start of a German sentence they are no names.
 _GERMAN_PARTICIPLE = re.compile(r"(?:ge|be|ver|er|ent|zer|uber|unter|ab|an|auf|aus|ein|vor|zu)\w{3,}(?:t|en)")
 _MIN_STEMS = 2
@@ -849,6 +891,7 @@ _THING_DUTY_SHARE = 0.4
 # So many verified numbers count as words that a statement shares with its messages.
 _MAX_COUNTED_NUMBERS = 2
 _MIN_GERMAN_WORDS = 1
+_GERMAN_LETTER = re.compile("[äöüß]")
 # A statement about the user shares at least this much with the messages of the user.
 _MIN_DEED_SHARE = 0.3
 _LANGUAGE_RATE = 4

@@ -162,8 +162,8 @@ _KANJI_NUMBER = re.compile(
     "([〇一二三四五六七八九十百千万]+)(?=つ|人|個|円|回|日|月|年|時|分|階|枚|本|冊|件|週|名|点|台|歳)"
 )
 
-# 十一月, 五月三日: written with digits before dates are read.
-_KANJI_DAY = re.compile("[一二三四五六七八九十]{1,3}(?=月|日)")
+# 十一月, 五月三日, 八時: written with digits before dates and times are read.
+_KANJI_DAY = re.compile("[一二三四五六七八九十]{1,3}(?=月|日|時|分)")
 
 _ORDINALS = {
     Decimal(number): re.compile(rf"\b(?:{'|'.join(words.split())})\b", re.IGNORECASE)

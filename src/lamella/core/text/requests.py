@@ -130,6 +130,11 @@ def _iter_pieces(text: str, edges: re.Pattern[str], openers: re.Pattern[str]) ->
             yield bare
 
 
+def has_finite_verb(sentence: str) -> bool:
+    """Return whether an English or German sentence has a verb with a subject, as far as small words and endings show."""
+    return any(pattern.search(sentence) for pattern in (_EN_FINITE, _EN_PAST, _DE_FINITE, _DE_PAST))
+
+
 # English.
 
 _EN_EDGES = re.compile(
@@ -368,12 +373,12 @@ _DE_FINITE = re.compile(
     r"|kann|können|konnten?|muss|müssen|mussten?|darf|dürfen|möchten?|bleibt|gibt|gab|fehlt|kommt|kam|steht"
     r"|stand|liegt|kostet"
     r"|braucht|brauche|geht|ging|heißt|sagt|meint|weiß|fand|lief|mag|mögen"
-    r"|[a-zäöü]{3,}(?<!nich)(?<!direk)(?<!jetz)(?<!ers)(?<!selbs)(?<!fas)(?<!sons)(?<!lau)(?<!komplet)(?<!is)(?<!gu)(?<!rech)"
+    r"|[a-zäöü]{3,}(?<!nich)(?<!sofor)(?<!direk)(?<!jetz)(?<!ers)(?<!selbs)(?<!fas)(?<!sons)(?<!lau)(?<!komplet)(?<!is)(?<!gu)(?<!rech)"
     r"(?<!leich)(?<!mach)(?<!tex)(?<!punk)(?<!nech)(?<!mi)(?<!seit)(?<!zulet)(?<!stat)(?<!dor)(?<!insgesam)(?<!möglichs)(?<!stets)"
     r"(?<!wor)(?<!forma)(?<!zei)(?<!durchgehen)t)\b"
 )
 _DE_PAST = re.compile(
-    r"\b(?:war|waren|hatte|hatten|wurde|wurden|kam|ging|gab|fand|lief|stand|(?!bitte|heute|möchte|könnte"
+    r"\b(?:war|waren|hatte|hatten|wurde|wurden|kam|ging|gab|fand|lief|stand|(?!bitte|heute|zweite|dritte|vierte|fünfte|sechste|siebte|achte|neunte|zehnte|gute|nächste|möchte|könnte"
     r"|sollte|letzte|beste|erste|kurze|leichte|rechte)[a-zäöüß]{2,}(?:te|ten))\b"
 )
 _DE_NEGATIVE = re.compile(
