@@ -17,7 +17,7 @@ from lamella.core.text.directives import find_directives
 from lamella.settings.word_lists import load_word_lists
 
 HERE = Path(__file__).parent / "unseen"
-NAMES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
+NAMES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 WORDS = load_word_lists()
 REPLY = "It is in the second part of the plan, and it is told there at some length. " * 40
 FILLER = "The boat lies at the pier and the nets are drying there in the sun beside the boxes. " * 3

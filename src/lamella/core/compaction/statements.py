@@ -473,7 +473,7 @@ class _Checker:
         return user is not None and user.start() <= _MAX_SUBJECT_START
 
     def _opens_with_order(self, clause: str, sentence: str) -> bool:
-        bare = _CLAUSE_START_WORDS.sub("", clause, count=1)
+        bare = _without_start_words(clause)
         match = next((one for one in self._lists.orders.finditer(bare) if one.start() == 0), None)
         if match is None:
             verb = _VERB_WITH_OBJECT.match(bare)
@@ -493,9 +493,7 @@ class _Checker:
         return not is_other and not _NO_IMPERATIVE.fullmatch(word)
 
     def _opens_with_directive(self, sentence: str) -> bool:
-        return self._lists.directives.first_match_at(
-            _CLAUSE_START_WORDS.sub("", sentence, count=1), (0,)
-        ) is not None or (
+        return self._lists.directives.first_match_at(_without_start_words(sentence), (0,)) is not None or (
             any(
                 found.start() == 0 or found[0].casefold() not in _AMBIGUOUS_ORDERS
                 for found in self._lists.orders.finditer(sentence)
@@ -870,7 +868,7 @@ _HAPPENED = re.compile(
     r"\b(?:was|were|had|came|got|went|[a-z]{3,}ed|war|waren|kam|kamen|hatten?|wurden?|telah|sudah)\b", re.IGNORECASE
 )
 _BEFORE_NOUN = (
-    r"(?:\b(?:[Kk]?ein(?:e[mnrs]?)?|[Jj]ede[mnrs]?|pro|per|ohne|zum|zur|im|beim|ins|vom|[Dd]iese[mnrs]?"
+    r"(?:\b(?:[Kk]?ein(?:e[mnrs]?)?|[Jj]ede[mnrs]?|pro|per|ohne|zum|zur|im|beim|ins|vom|[Dd]en|[Dd]iese[mnrs]?"
     r"|viele|wenige|einige|mehrere|zwei|drei|vier|fünf|sechs"
     r"|(?!hatte|wollte|sollte|konnte|musste|bitte|heute|sowie|habe|werde|sie|wie|er|aber|oder|unter|über|hinter|immer|außer|ihr)"
     r"[a-zäöüß]{2,}(?<!t)(?:e|er|es|em))|\d)"
@@ -1096,6 +1094,11 @@ def _without_quotations(text: str, cited: Iterable[CitedMessage]) -> str:
         should_mask=lambda quoted: len(quoted.split()) > _MIN_STEMS and quoted.rstrip(".,") in known,
     )
     return own.replace("\0", " ")
+
+
+def _without_start_words(clause: str) -> str:
+    found = _CLAUSE_START_WORDS.match(clause)
+    return clause[found.end() :] if found is not None else clause
 
 
 def _iter_clauses(sentence: str) -> Iterator[str]:

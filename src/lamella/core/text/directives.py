@@ -103,8 +103,13 @@ _FIRST_PERSON_END = re.compile(
 )
 # Somebody of whom the user speaks; after a cue that says nothing about who gave the order.
 _OWN_PERSON = re.compile(r"my |meine? |(?:bos|ibu|bapak|guru) saya|[父母]が|先生が|上司", re.IGNORECASE)
-# The subject of a sentence begins within so many characters.
-_MAX_SUBJECT_START = 12
+# Small words before the subject of a sentence.
+_BEFORE_SUBJECT = re.compile(
+    r"\W*(?:(?:and|but|so|oh|ok|also|well|now|then|und|aber|also|ach|dan|tapi|eh|oh ya|でも|で|あと|亡くなった|うちの|私の)\W*)*",
+    re.IGNORECASE,
+)
+# "On the box it says": where a text stands, before what it says.
+_PLACE_FIRST = re.compile(r"\W*(?:di|pada|on|in|at|auf|am|an|im|the|der|die|das)\b", re.IGNORECASE)
 # After one of these words a sentence about somebody else may say what follows for the model.
 _CONSEQUENCE = re.compile(
     r"\b(?:so|therefore|hence|please|pls|also|deshalb|daher|deswegen|bitte|jadi|makanya|tolong|mohon"
@@ -112,7 +117,7 @@ _CONSEQUENCE = re.compile(
     re.IGNORECASE,
 )
 _JAPANESE_ORDER_TO_SAY = re.compile(
-    r"と(?:言った|言い?っ?た)ら|と\w{0,4}?(?:て|って|いて)(?:ください|下さい|ね|よ|ほしい\w*)?[。!\uff01\s]*$"
+    r"と(?:言った|言い?っ?た)ら|と(?:言|い)う(?:まで|とき|時|なら|場合)|と\w{0,4}?(?:て|って|いて)(?:ください|下さい|ね|よ|ほしい\w*)?[。!\uff01\s]*$"
 )
 _MIN_FOREIGN_LEAD_WORDS = 3
 _LEAD_MARK = re.compile(r"[:\uff1a](?=\s|[\u201c\u201e\"'\u300c\u00ab]|$|(?<=\uff1a))|\s[-\u2013\u2014]\s|->|=>|\u2192")
@@ -262,13 +267,18 @@ def _detect(sentence: str, cues: _Cues) -> str | None:
         asked = request_of_polite_question(own)
         lasts = asked is not None and is_lasting_request(asked, cues.answer_words, cues.order_verbs, asked=True)
         # "Could you look over this mail?" asks about a text.
-        if not lasts or len(sentence) > _MAX_CHARS or find_frame(own, cues.carriers, cues.work, asks=False) is not None:
+        if (
+            not lasts
+            or len(sentence) > _MAX_CHARS
+            or find_frame(asked or "", cues.carriers, cues.work, asks=False) is not None
+        ):
             return None
         return None if _is_reported(own, 0, cues) else sentence
     if ends_in_japanese_past(own):
         return None
     at = _find_cue(cues.reports.blank_out(own), cues)
-    if at is None and is_lasting_request(own, cues.answer_words, cues.order_verbs):
+    # Without word lists nothing is looked for.
+    if at is None and cues.answer_words and is_lasting_request(own, cues.answer_words, cues.order_verbs):
         at = 0
     if at is None or _is_reported(own, at, cues):
         return None
@@ -279,9 +289,16 @@ def _is_reported(own: str, at: int, cues: _Cues) -> bool:
     """Return whether a sentence with a cue at this position reports what somebody else said or does."""
     speech = next((one for one in cues.speech.finditer(own) if not _asks_to_say(own, one)), None)
     if speech is not None and (speech.start() < at or _OWN_PERSON.match(speech[0]) is None):
-        return True
+        return _CONSEQUENCE.search(own[speech.end() : max(at, speech.end())]) is None
     person = cues.persons.search(own)
-    if person is not None and person.start() <= _MAX_SUBJECT_START and _CONSEQUENCE.search(own[person.end() :]) is None:
+    if (
+        person is not None
+        and _BEFORE_SUBJECT.fullmatch(own[: person.start()])
+        and _CONSEQUENCE.search(own[person.end() :]) is None
+    ):
+        return True
+    carrier = cues.carriers.search(own[:at])
+    if carrier is not None and _PLACE_FIRST.match(own):
         return True
     return any(
         _FIRST_PERSON_END.search(own[: found.start()]) is None and not _asks_to_say(own, found)
@@ -463,6 +480,8 @@ def _is_foreign_lead(lead: str, cues: _Cues) -> bool:
         return True
     if _OWN_LEAD.search(own) or cues.anywhere.search(own) or cues.openings.first_match_at(own, (0,)) is not None:
         return False
+    if cues.carriers.search(own):
+        return True
     unspaced = _UNSPACED_RUN.search(own) is not None
     return unspaced or len(_WORD.findall(own)) >= _MIN_FOREIGN_LEAD_WORDS
 

@@ -11,11 +11,19 @@ of the prompt, so it errs on that side.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lamella.core.text.content import UNSPACED_SCRIPTS
+
+
+class _Signs(NamedTuple):
+    """What makes the request of a sentence last: words of scope, a contrast, words for what answers are made of."""
+
+    scope: bool
+    contrast: bool
+    named: bool
 
 
 class _LanguageRule(Protocol):
@@ -125,9 +133,15 @@ def _has_lasting_answer_word(text: str, answers: re.Pattern[str], single: re.Pat
 def _iter_pieces(text: str, edges: re.Pattern[str], openers: re.Pattern[str]) -> Iterator[str]:
     """Yield the clauses of a sentence without the small words that open them."""
     for piece in edges.split(text):
-        bare = openers.sub("", piece.strip(), count=1).strip()
+        bare = _without_opening(piece, openers)
         if bare:
             yield bare
+
+
+def _without_opening(text: str, openers: re.Pattern[str]) -> str:
+    bare = text.strip()
+    found = openers.match(bare)
+    return bare[found.end() :].strip() if found is not None else bare
 
 
 def has_finite_verb(sentence: str) -> bool:
@@ -196,9 +210,11 @@ _EN_MAKES_ONE = re.compile(
     r"|any|at least|your|my|each|both|detail)\b",
     re.IGNORECASE,
 )
+# "Recommend films with subtitles": many of a kind.
+_EN_BARE_PLURAL = re.compile(r"\w+ (?:me |us |out )?(?:\w+ )?[a-z]{3,}(?<![su])s\b(?! (?:of|for me)\b)", re.IGNORECASE)
 _EN_IN_GENERAL = _pattern(
     r"always|never|every\w*|each time|whenever|from \w+ on(?:wards?)?|future|until|till|unless|when i|if i"
-    r"|when you|next time|first|only|again"
+    r"|when you|next (?:time|ones?)|before you|first|only|again"
 )
 _EN_ONE = re.compile(
     r"\b(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|\d+|some|another|this|that|these|those|my|his"
@@ -228,6 +244,10 @@ _EN_FINITE = re.compile(
     r"|which|that|means?|said|says|got|came|went|sells?|left|\w+n't|\w+'(?:s|re|ve|ll|d|m))\b",
     re.I,
 )
+_EN_PLEASE_END = re.compile(r"\bplease\W*$", re.IGNORECASE)
+_EN_NEGATIVE_PHRASE = re.compile(r"(?:no|not|less|fewer|enough)\b", re.IGNORECASE)
+_EN_WHOLE = re.compile(r"(?:every|each|all|any)\b", re.IGNORECASE)
+_EN_NOT_THAT = re.compile(r"\w+ not (?!sure|yet|bad|really|only|a|the|that)\w+\W*$", re.IGNORECASE)
 _EN_ONLY_OUR_WAY = re.compile(r"\b(?:i|we)\b[^.]*\b(?:not|never)\b", re.I)
 
 
@@ -240,7 +260,7 @@ _POLITE = re.compile(
     re.I,
 )
 _JA_POLITE = re.compile(
-    r"(?P<request>.*て)(?:くれますか|もらえますか|いただけますか|くれませんか|もらえませんか|いただけませんか"
+    r"(?P<request>.*[てで])(?:くれますか|もらえますか|いただけますか|くれませんか|もらえませんか|いただけませんか"
     r"|くれる|もらえる|くれない|もらっていいですか)[?\uff1f]$"
 )
 
@@ -259,39 +279,58 @@ def request_of_polite_question(sentence: str) -> str | None:
 
 
 def _asks_in_english(text: str, answers: re.Pattern[str], orders: frozenset[str], *, asked: bool) -> bool:
-    contrast = _EN_CONTRAST.search(text) is not None
-    scope = _EN_SCOPE.search(text) is not None
-    named = _has_lasting_answer_word(text, answers, _EN_ONE)
+    signs = _Signs(
+        scope=_EN_SCOPE.search(text) is not None,
+        contrast=_EN_CONTRAST.search(text) is not None,
+        named=_has_lasting_answer_word(text, answers, _EN_ONE),
+    )
+    pieces = list(_iter_pieces(text, _EN_EDGES, _EN_OPENERS))
     past = _EN_PAST.search(text) is not None
-    if not past and any(_is_english_wish(piece, answers) for piece in _iter_pieces(text, _EN_EDGES, _EN_OPENERS)):
+    if not past and _states_english_rule(text, pieces, answers, contrast=signs.contrast):
         return True
-    if _EN_YOU_DUTY.search(text) and not past:
-        return True
-    if not past and any(
-        _is_english_duty(piece, answers) for piece in (text, *_iter_pieces(text, _EN_EDGES, _EN_OPENERS))
-    ):
-        return True
-    if contrast and not past and _EN_ONLY_OUR_WAY.match(text):
-        return True
-    for piece in _iter_pieces(text, _EN_EDGES, _EN_OPENERS):
-        if _EN_IDIOM.match(piece):
-            continue
-        if _EN_NEGATIVE.match(piece) and (len(piece.split()) > 1) and (not past or not re.match(r"no\b", piece, re.I)):
-            if re.match(r"(?:no|not|less|fewer|enough)\b", piece, re.I) and _EN_FINITE.search(piece):
-                continue
-            return True
-        if _is_english_imperative(piece, orders) and not _is_english_task(piece):
-            own = _EN_SCOPE.search(piece) is not None
-            if own or contrast or _has_lasting_answer_word(piece, answers, _EN_ONE) or _EN_LASTING_VERB.match(piece):
-                return True
-            if scope and not _EN_ONE.search(" ".join(piece.split()[1:3]) + " "):
-                return True
-    return _is_english_fragment(text, named=named, contrast=contrast)
+    return any(
+        _EN_IDIOM.match(piece) is None and _is_english_request(piece, text, answers, orders, signs, past=past)
+        for piece in pieces
+    ) or _is_english_fragment(text, orders, named=signs.named, contrast=signs.contrast)
 
 
-def _is_english_task(piece: str) -> bool:
+def _states_english_rule(text: str, pieces: Sequence[str], answers: re.Pattern[str], *, contrast: bool) -> bool:
+    """Return whether a sentence states a wish, a duty of "you" or how answers have to be."""
+    return (
+        any(_is_english_wish(piece, answers) for piece in pieces)
+        or _EN_YOU_DUTY.search(text) is not None
+        or any(_is_english_duty(piece, answers) for piece in (text, *pieces))
+        or (_EN_WHOLE.match(text) is not None and _EN_DUTY.search(text) is not None)
+        or any(_EN_NOT_THAT.search(piece) and not _EN_FINITE.search(piece) for piece in pieces)
+        or (contrast and _EN_ONLY_OUR_WAY.match(text) is not None)
+    )
+
+
+def _is_english_request(
+    piece: str, text: str, answers: re.Pattern[str], orders: frozenset[str], signs: _Signs, *, past: bool
+) -> bool:
+    """Return whether a clause is a plea without a verb, refuses something, or is an imperative that lasts."""
+    has_verb = _EN_FINITE.search(piece) is not None
+    if _EN_PLEASE_END.search(piece) and not has_verb and not _is_task_start(piece, orders):
+        return True
+    if _EN_NEGATIVE.match(piece) and len(piece.split()) > 1:
+        is_phrase = _EN_NEGATIVE_PHRASE.match(piece) is not None
+        return not (is_phrase and (has_verb or past))
+    if not _is_english_imperative(piece, orders) or _is_english_task(piece, text):
+        return False
+    return (
+        _EN_SCOPE.search(piece) is not None
+        or signs.contrast
+        or _has_lasting_answer_word(piece, answers, _EN_ONE)
+        or _EN_LASTING_VERB.match(piece) is not None
+        or _EN_BARE_PLURAL.match(piece) is not None
+        or (signs.scope and not _EN_ONE.search(" ".join(piece.split()[1:3]) + " "))
+    )
+
+
+def _is_english_task(piece: str, text: str) -> bool:
     """Return whether a clause asks to make one thing, and does not say that this holds in general."""
-    return _EN_MAKES_ONE.match(piece) is not None and _EN_IN_GENERAL.search(piece) is None
+    return _EN_MAKES_ONE.match(piece) is not None and _EN_IN_GENERAL.search(text) is None
 
 
 def _is_english_wish(clause: str, answers: re.Pattern[str]) -> bool:
@@ -320,7 +359,7 @@ def _is_english_duty(piece: str, answers: re.Pattern[str]) -> bool:
 def _is_english_imperative(piece: str, orders: frozenset[str]) -> bool:
     words = piece.split()
     first = words[0].lower().strip(".,")
-    if first in _EN_CLOSED or len(words) < 2:
+    if (first in _EN_CLOSED and first != "be") or len(words) < 2:
         return False
     if first in orders:
         # "Use of the pool is free"; "Grandma always cries".
@@ -332,23 +371,24 @@ def _is_english_imperative(piece: str, orders: frozenset[str]) -> bool:
     return _EN_AFTER_VERB.match(words[1]) is not None and _EN_FINITE.search(piece) is None
 
 
-def _is_english_fragment(text: str, *, named: bool, contrast: bool) -> bool:
-    own = _EN_OPENERS.sub("", text.strip(), count=1)
+def _is_english_fragment(text: str, orders: frozenset[str], *, named: bool, contrast: bool) -> bool:
+    own = _without_opening(text, _EN_OPENERS)
     if not own or len(own.split()) > _MAX_FRAGMENT_WORDS or _EN_FINITE.search(own) or _EN_PAST.search(own):
         return False
     polite = re.search(r"\bplease\b", text, re.I) is not None
     return (
         named
         or contrast
-        or (polite and not _is_task_start(own))
+        or (polite and not _is_task_start(own, orders))
+        or re.search(r"\b(?:per|each|every)\b", own, re.I) is not None
         or re.search(r"\b(?:only|always|never|throughout)\b(?:,? (?:please|ok|thanks))?[.!]*$", own, re.I) is not None
         or re.search(r"\b(?:at most|no more than|max(?:imum)?\b|only (?:in|with|for|from)|under \d)", own, re.I)
         is not None
     )
 
 
-def _is_task_start(own: str) -> bool:
-    return _EN_ONE.search(" ".join(own.split()[:3]) + " ") is not None or own.split()[0].lower() not in _EN_CLOSED
+def _is_task_start(own: str, orders: frozenset[str]) -> bool:
+    return _EN_ONE.search(" ".join(own.split()[:3]) + " ") is not None or own.split()[0].lower() in orders
 
 
 # German.
@@ -438,6 +478,9 @@ _DE_INFINITIVE = re.compile(
     r"\b(?!ihnen|einen|keinen|meinen|deinen|seinen|allen|diesen|jeden|wegen|oben|unten|gegen|zwischen|neben"
     r"|morgen|sieben|zehn|gern)[a-zäöüß]{3,}(?:en|eln|ern)\b\W*(?:bitte|danke|ja|ok(?:ay)?)?\W*$"
 )
+_DE_PLEASE = re.compile(r"\bbitte\b", re.IGNORECASE)
+_DE_WISHED = re.compile(r"\bkeine?|\bwenn du\b|\bdass du\b|\bnicht\b", re.IGNORECASE)
+_DE_REFUSES = re.compile(r"\bnicht\b|\bkeine?[nmr]?\b|\bweg\b|\bnichts\b", re.IGNORECASE)
 _DE_PRONOUN_FIRST = re.compile(r"(?:ich|er|es|wir)\b", re.IGNORECASE)
 _DE_LIMIT = re.compile(
     r"\b(?:höchstens|maximal|mindestens|immer|stets|nie|nur (?:mit|in|auf|als|bei|für))\b", re.IGNORECASE
@@ -446,51 +489,70 @@ _DE_WE = re.compile(r"wir (?:duzen|siezen|schreiben|nutzen|verwenden|sagen|rechn
 
 
 def _asks_in_german(text: str, answers: re.Pattern[str], orders: frozenset[str], *, asked: bool) -> bool:
-    contrast = _DE_CONTRAST.search(text) is not None
-    scope = _DE_SCOPE.search(text) is not None
-    named = _has_lasting_answer_word(text, answers, _DE_ONE)
+    signs = _Signs(
+        scope=_DE_SCOPE.search(text) is not None,
+        contrast=_DE_CONTRAST.search(text) is not None,
+        named=_has_lasting_answer_word(text, answers, _DE_ONE),
+    )
     past = _DE_PAST.search(text) is not None
-    polite = re.search(r"\bbitte\b", text, re.I) is not None
-    if _DE_WE.match(_DE_OPENERS.sub("", text)) and not past:
-        return True
-    if (
-        _DE_WISH.search(text)
-        and not past
-        and (scope or named or contrast or polite or re.search(r"\bkeine?|\bwenn du\b|\bdass du\b", text, re.I))
-    ):
-        return True
-    if _DE_YOU_DUTY.search(text) and not past:
-        return True
-    if named and _DE_DUTY.search(text) and not past and not re.match(r"(?:ich|er|sie|es|wir)\b", text, re.I):
-        return True
-    if (
-        re.match(r"wenn ich\b", text, re.I)
-        and not past
-        and re.search(r",\s*(?:dann )?(?:\w+e ich|\w+\b)", text)
-        and _is_german_condition(text, orders)
-    ):
+    polite = _DE_PLEASE.search(text) is not None
+    if not past and _states_german_rule(text, orders, signs, polite=polite):
         return True
     pieces = list(_iter_pieces(text, _DE_EDGES, _DE_OPENERS))
-    for piece in pieces:
-        if _DE_IDIOM.match(piece):
-            continue
-        if _DE_NEGATIVE.match(piece) and len(piece.split()) > 1 and _DE_FINITE.search(piece) is None and not past:
-            return True
-        if _is_german_imperative(piece, orders) and (
-            scope
-            or contrast
-            or _DE_LASTING_VERB.match(piece)
-            or _has_lasting_answer_word(piece, answers, _DE_ONE)
-            or re.search(r"\bnicht\b|\bkeine?[nmr]?\b|\bweg\b|\bnichts\b", piece, re.I)
-        ):
-            return True
-        # "Set quotations in italics" is an infinitive in German; at the end of a polite question it may be a task.
-        is_general = not asked or scope or named or contrast
-        if is_general and _is_german_infinitive(piece) and (polite or scope or named or piece is pieces[-1]):
-            return True
+    if any(
+        _DE_IDIOM.match(piece) is None and _is_german_request(piece, answers, orders, signs, past=past)
+        for piece in pieces
+    ):
+        return True
+    # "Set quotations in italics" is an infinitive in German; at the end of a polite question it may be a task.
+    if any(
+        (polite or signs.scope or signs.named or (piece is pieces[-1] and (signs.contrast or not asked)))
+        and _is_german_infinitive(piece)
+        and (not asked or signs.scope or signs.named or signs.contrast)
+        for piece in pieces
+    ):
+        return True
+    if not past and any(_is_german_plea(piece, orders) for piece in pieces[1:]):
+        return True
     if _DE_FINITE.search(text) or past or len(text.split()) > _MAX_FRAGMENT_WORDS or _DE_PRONOUN_FIRST.match(text):
         return False
-    return named or contrast or _DE_LIMIT.search(text) is not None or (polite and scope)
+    return signs.named or signs.contrast or _DE_LIMIT.search(text) is not None or (polite and signs.scope)
+
+
+def _states_german_rule(text: str, orders: frozenset[str], signs: _Signs, *, polite: bool) -> bool:
+    """Return whether a sentence states a wish, a duty of "du", how answers have to be, or what a word means."""
+    wished = _DE_WISH.search(text) is not None
+    return (
+        _DE_WE.match(_without_opening(text, _DE_OPENERS)) is not None
+        or (wished and (any(signs) or polite or _DE_WISHED.search(text) is not None))
+        or _DE_YOU_DUTY.search(text) is not None
+        or (signs.named and _DE_DUTY.search(text) is not None and _DE_PRONOUN_FIRST.match(text) is None)
+        or (re.match(r"wenn ich\b", text, re.IGNORECASE) is not None and _is_german_condition(text, orders))
+    )
+
+
+def _is_german_request(
+    piece: str, answers: re.Pattern[str], orders: frozenset[str], signs: _Signs, *, past: bool
+) -> bool:
+    """Return whether a clause refuses something or is an imperative that lasts."""
+    if _DE_NEGATIVE.match(piece) and len(piece.split()) > 1 and _DE_FINITE.search(piece) is None and not past:
+        return True
+    return _is_german_imperative(piece, orders) and (
+        signs.scope
+        or signs.contrast
+        or _DE_LASTING_VERB.match(piece) is not None
+        or _has_lasting_answer_word(piece, answers, _DE_ONE)
+        or _DE_REFUSES.search(piece) is not None
+    )
+
+
+def _is_german_plea(piece: str, orders: frozenset[str]) -> bool:
+    """Return whether a clause says "please" and has no verb: "instructions mirrored, please"."""
+    return (
+        re.search(r"\bbitte\b", piece, re.IGNORECASE) is not None
+        and _DE_FINITE.search(piece) is None
+        and piece.split()[0].lower() not in orders
+    )
 
 
 def _is_german_infinitive(piece: str) -> bool:
@@ -519,7 +581,7 @@ def _is_german_imperative(piece: str, orders: frozenset[str]) -> bool:
     )
     follows = re.match(
         r"(?:mir|mich|uns|dir|dich|den|die|das|dem|alle\w*|keine\w*|auf|in|im|bei|mit|ohne|mal|bitte|immer"
-        r"|nie|nur|lieber|so|es|sie|erst|vorher|nicht|jede\w*|beim|für|zu|am|stets|davon)$",
+        r"|nie|nur|lieber|so|es|sie|erst|vorher|nicht|jede\w*|beim|für|zu|am|stets|davon|nach|vor|aus|um|bis|an|durch|über|unter)$",
         second,
     )
     return looks and follows is not None and _DE_FINITE.search(" ".join(words[1:])) is None
@@ -576,58 +638,74 @@ _ID_LASTING_VERB = re.compile(
 )
 
 
+_ID_DOUBLED = re.compile(r"(\w{3,})2\b")
+_ID_PERSON_FIRST = re.compile(r"(?:saya|dia|kami|kita|mereka|ia|beliau|adik|kakak|ibu|ayah|bapak)\b", re.IGNORECASE)
+_ID_CONDITION = re.compile(r"(?:kalau|jika|bila|sebelum|selama|setelah|setiap|tiap)\b", re.IGNORECASE)
+_ID_IMPERATIVE = re.compile(r"[a-z]{3,}(?:kan|lah|in)")
+_ID_WHOLE = re.compile(r"(?:setiap|tiap|semua)\b", re.IGNORECASE)
+_ID_OF_YOU = re.compile(r"\bkamu\b|dipanggil", re.IGNORECASE)
+_ID_ALWAYS = re.compile(r"\bselalu\b", re.IGNORECASE)
+_ID_OBJECT_FIRST = re.compile(r"\w{3,}nya \w{3,}kan\b", re.IGNORECASE)
+_ID_LIMIT = re.compile(r"\b(?:maksimal|maks|paling (?:banyak|lama|panjang)|cukup|hanya)\b", re.IGNORECASE)
+
+
 def _asks_in_indonesian(text: str, answers: re.Pattern[str], orders: frozenset[str], *, asked: bool) -> bool:
-    text = re.sub(r"(\w{3,})2\b", r"\1", text)
-    scope = _ID_SCOPE.search(text) is not None
-    contrast = _ID_CONTRAST.search(text) is not None
-    named = _has_lasting_answer_word(text, answers, _ID_ONE)
-    plea = _ID_PLEA.search(text) is not None
-    past = _ID_PAST.search(text) is not None
-    if _ID_IDIOM.search(text):
+    text = _ID_DOUBLED.sub(r"\1", text)
+    if _ID_PAST.search(text) or _ID_IDIOM.search(text):
         return False
+    signs = _Signs(
+        scope=_ID_SCOPE.search(text) is not None,
+        contrast=_ID_CONTRAST.search(text) is not None,
+        named=_has_lasting_answer_word(text, answers, _ID_ONE),
+    )
+    plea = _ID_PLEA.search(text) is not None
     refused = _ID_NEGATIVE.search(text)
-    if refused is not None and _ID_SUBJECT_BEFORE.search(text[: refused.start()]) is None and not past:
+    if refused is not None and _ID_SUBJECT_BEFORE.search(text[: refused.start()]) is None:
         return True
-    if (
-        _ID_WISH.search(text)
-        and not past
-        and (
-            named
-            or contrast
-            or (scope and plea)
-            or _ID_TRAIT.search(text)
-            or re.search(r"\bkamu\b|dipanggil", text, re.I)
-        )
+    if _states_indonesian_rule(text, signs, plea=plea):
+        return True
+    if any(
+        _is_indonesian_request(piece, answers, orders, signs) for piece in _iter_pieces(text, _ID_EDGES, _ID_OPENERS)
     ):
         return True
-    if _ID_TRAIT.search(text) and named and not past:
-        return True
-    if _ID_DUTY.search(text) and named and not past:
-        return True
-    starts_with_person = (
-        re.match(r"(?:saya|dia|kami|kita|mereka|ia|beliau|adik|kakak|ibu|ayah|bapak)\b", text, re.I) is not None
-    )
-    if _ID_PASSIVE.search(text) and not past and not starts_with_person and (named or plea or scope):
-        return True
-    for piece in _iter_pieces(text, _ID_EDGES, _ID_OPENERS):
-        words = piece.split()
-        if re.match(r"(?:kalau|jika|bila|sebelum|selama|setelah|setiap|tiap)\b", piece, re.I):
-            # "If I am wrong, correct me": the request is in the next clause, or after the verb of this one.
-            continue
-        first = words[0].lower().strip(".,")
-        imperative = first in orders or _ID_LASTING_VERB.match(piece) or re.fullmatch(r"[a-z]{3,}(?:kan|lah|in)", first)
-        if (
-            imperative
-            and not past
-            and (
-                scope or contrast or _has_lasting_answer_word(piece, answers, _ID_ONE) or _ID_LASTING_VERB.match(piece)
-            )
-        ):
-            return True
-    if starts_with_person or past or len(text.split()) > _MAX_FRAGMENT_WORDS:
+    if _ID_PERSON_FIRST.match(text) or len(text.split()) > _MAX_FRAGMENT_WORDS:
         return False
-    limits = re.search(r"\b(?:maksimal|maks|paling (?:banyak|lama|panjang)|cukup|hanya)\b", text, re.I) is not None
-    return limits or (named and (plea or contrast or scope))
+    return (
+        _ID_LIMIT.search(text) is not None
+        or _ID_OBJECT_FIRST.match(text) is not None
+        or (plea and _ID_ALWAYS.search(text) is not None)
+        or (signs.named and (plea or signs.contrast or signs.scope))
+    )
+
+
+def _states_indonesian_rule(text: str, signs: _Signs, *, plea: bool) -> bool:
+    """Return whether a sentence states a wish, a trait, a duty or, in the passive voice, how answers have to be."""
+    wished = _ID_WISH.search(text) is not None
+    trait = _ID_TRAIT.search(text) is not None
+    duty = _ID_DUTY.search(text) is not None
+    passive = _ID_PASSIVE.search(text) is not None and _ID_PERSON_FIRST.match(text) is None
+    return (
+        (
+            wished
+            and (
+                signs.named or signs.contrast or (signs.scope and plea) or trait or _ID_OF_YOU.search(text) is not None
+            )
+        )
+        or (signs.named and (trait or duty))
+        or (duty and _ID_WHOLE.match(text) is not None)
+        or (passive and (signs.named or plea or signs.scope))
+    )
+
+
+def _is_indonesian_request(piece: str, answers: re.Pattern[str], orders: frozenset[str], signs: _Signs) -> bool:
+    """Return whether a clause is an imperative that lasts; a condition is none."""
+    if _ID_CONDITION.match(piece):
+        return False
+    lasting = _ID_LASTING_VERB.match(piece) is not None
+    first = piece.split()[0].lower().strip(".,")
+    if not (lasting or first in orders or _ID_IMPERATIVE.fullmatch(first)):
+        return False
+    return lasting or signs.scope or signs.contrast or _has_lasting_answer_word(piece, answers, _ID_ONE)
 
 
 # Japanese.
