@@ -211,7 +211,12 @@ _EN_MAKES_ONE = re.compile(
     re.IGNORECASE,
 )
 # "Recommend films with subtitles": many of a kind.
-_EN_BARE_PLURAL = re.compile(r"\w+ (?:me |us |out )?(?:\w+ )?[a-z]{3,}(?<![su])s\b(?! (?:of|for me)\b)", re.IGNORECASE)
+_EN_BE_STATEMENT = re.compile(r"be (?:it|so|there|here|back|right|in|at|able|my|that|with)\b", re.IGNORECASE)
+_EN_BARE_PLURAL = re.compile(
+    r"\w+ (?:me |us |out )?(?:(?!(?:this|these|that|an?|the|my|your|his|her|its|our)\b)\w+ )?"
+    r"(?!(?:this|his|its|was|has|does|always|yes|news|across|perhaps)\b)[a-z]{3,}(?<![su])s\b(?! (?:of|for me)\b)",
+    re.IGNORECASE,
+)
 _EN_IN_GENERAL = _pattern(
     r"always|never|every\w*|each time|whenever|from \w+ on(?:wards?)?|future|until|till|unless|when i|if i"
     r"|when you|next (?:time|ones?)|before you|first|only|again"
@@ -359,7 +364,7 @@ def _is_english_duty(piece: str, answers: re.Pattern[str]) -> bool:
 def _is_english_imperative(piece: str, orders: frozenset[str]) -> bool:
     words = piece.split()
     first = words[0].lower().strip(".,")
-    if (first in _EN_CLOSED and first != "be") or len(words) < 2:
+    if (first in _EN_CLOSED and first != "be") or len(words) < 2 or _EN_BE_STATEMENT.match(piece):
         return False
     if first in orders:
         # "Use of the pool is free"; "Grandma always cries".
