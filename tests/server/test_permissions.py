@@ -16,6 +16,8 @@ from lamella.testing import ScriptedProvider, ScriptedReply
 NEW_TEXT = "# Beds\n\nBed 7 has leeks.\n"
 WRITE = ToolCall(id="w1", name="write_note", arguments=json.dumps({"path": "beds.md", "content": NEW_TEXT}))
 REMEMBER = ToolCall(id="m1", name="remember", arguments=json.dumps({"fact": "Grows leeks."}))
+# Long enough for the first request of a busy machine.
+GRACE_SECONDS = 1.5
 OLD_TEXT = "# Beds\n\nBed 7 has beans.\n"
 
 
@@ -32,7 +34,7 @@ def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def server(note: Path) -> Iterator[RunningServer]:
     script = ScriptedProvider(ScriptedReply(calls=(WRITE,)), "Done.", "Again.")
-    with running("memory:", script, vault=note.parent, serve={"grace": 2}) as one:
+    with running("memory:", script, vault=note.parent, serve={"grace": GRACE_SECONDS}) as one:
         yield one
 
 
@@ -89,7 +91,7 @@ def test_request_waits_for_a_client_that_comes_back(server: RunningServer, note:
     with server.client.stream("POST", f"/v1/conversations/{key}/messages", json=body) as answer:
         asked = next(one for one in read_events(answer.iter_lines()) if one.name == "permission")
     # Longer than the grace period of the server, which ends a run that nobody follows.
-    threading.Event().wait(0.6)
+    threading.Event().wait(GRACE_SECONDS + 0.5)
     running_turn = server.client.get(f"/v1/conversations/{key}").json()["running"]
     path = f"/v1/conversations/{key}/messages/{running_turn['message']}/events"
     with server.client.stream("GET", path) as again:
