@@ -280,7 +280,7 @@ class NoteWriter:
         # Hash of each note as the model last saw it, by path.
         self._read_hashes: dict[str, str] = {}
 
-    def mark_read(self, path: str) -> None:
+    def remember_shown_text(self, path: str) -> None:
         """Remember the current text of a note as the one that was shown. Later changes must be based on this text."""
         path = _normalized_path(path)
         try:

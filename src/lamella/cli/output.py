@@ -167,7 +167,7 @@ def print_text(text: str, *, err: bool = False, indent: int = 0) -> None:
     shown = escape_lines(text)
     if is_terminal(stream):
         shown = "\n".join(wrap_line(line, get_terminal_width(), indent=indent) for line in shown.split("\n"))
-    _write(stream, f"{shown}\n")
+    _write_to_stream(stream, f"{shown}\n")
 
 
 def format_json(body: Struct) -> str:
@@ -178,7 +178,9 @@ def format_json(body: Struct) -> str:
 def print_json(body: Struct, *, event: str | None = None, out: TextIO | None = None) -> None:
     """Print a body as JSON on one line, to stdout or to ``out``; lines of a stream name their event."""
     named = {} if event is None else {"event": event}
-    _write(sys.stdout if out is None else out, _dump_json({**_JSON_FORMAT, **named, **to_builtins(body)}) + "\n")
+    _write_to_stream(
+        sys.stdout if out is None else out, _dump_json({**_JSON_FORMAT, **named, **to_builtins(body)}) + "\n"
+    )
 
 
 def _dump_json(body: object) -> str:
@@ -188,7 +190,7 @@ def _dump_json(body: object) -> str:
 
 def print_raw_json(body: object) -> None:
     """Print JSON of another format, such as a provider's request, indented on stdout."""
-    _write(sys.stdout, escape_json(json.dumps(body, ensure_ascii=False, indent=2)) + "\n")
+    _write_to_stream(sys.stdout, escape_json(json.dumps(body, ensure_ascii=False, indent=2)) + "\n")
 
 
 def print_result(line: str, body: Struct, *, as_json: bool) -> None:
@@ -201,14 +203,14 @@ def print_result(line: str, body: Struct, *, as_json: bool) -> None:
 
 def write_unwrapped(text: str) -> None:
     """Print a text unchanged into a file or pipe, and escaped on a terminal."""
-    _write(sys.stdout, escape_lines(text) if is_terminal(sys.stdout) else text)
+    _write_to_stream(sys.stdout, escape_lines(text) if is_terminal(sys.stdout) else text)
 
 
 def draw_status_line(line: str) -> bool:
     """Redraw the status line on stderr, cut to one line; return False if stderr cannot redraw."""
     if not can_redraw(sys.stderr):
         return False
-    _write(sys.stderr, _CLEAR_LINE + truncate_columns(escape_to_short_line(line), get_terminal_width() - 1))
+    _write_to_stream(sys.stderr, _CLEAR_LINE + truncate_columns(escape_to_short_line(line), get_terminal_width() - 1))
     return True
 
 
@@ -216,7 +218,7 @@ def clear_status_line() -> None:
     """Remove the status line; nothing was drawn if stderr cannot redraw."""
     if can_redraw(sys.stderr):
         with suppress(OSError, ValueError):
-            _write(sys.stderr, _CLEAR_LINE)
+            _write_to_stream(sys.stderr, _CLEAR_LINE)
 
 
 def confirm(question: str, *, err: bool = False) -> bool:
@@ -228,13 +230,13 @@ def confirm(question: str, *, err: bool = False) -> bool:
     answer: bool | None = None
     try:
         while answer is None:
-            _write(stream, f"{escape_to_short_line(question)} [y/N]: ")
+            _write_to_stream(stream, f"{escape_to_short_line(question)} [y/N]: ")
             typed = read_typed_line()
             if not typed:
-                _write(stream, "\n")
+                _write_to_stream(stream, "\n")
             answer = _YES_NO_ANSWERS.get(typed.strip().lower())
     except KeyboardInterrupt:
-        _write(stream, "\n")
+        _write_to_stream(stream, "\n")
         raise
     return answer
 
@@ -268,10 +270,10 @@ def get_terminal_width() -> int:
 def wrap_line(line: str, columns: int, *, indent: int = 0) -> str:
     """Wrap a long line between words; a word that is too long stays whole, so that it can be copied."""
     before = " " * (indent if columns >= 2 * indent else 0)
-    return line if display_width(line) <= columns else "\n".join(_wrap(line, columns, before))
+    return line if display_width(line) <= columns else "\n".join(_iter_wrapped_lines(line, columns, before))
 
 
-def _wrap(line: str, columns: int, indent_text: str) -> Iterator[str]:
+def _iter_wrapped_lines(line: str, columns: int, indent_text: str) -> Iterator[str]:
     begun, end = "", 0
     for piece in _UNBREAKABLE_PIECE.finditer(line):
         longer = line[: piece.end()] if not begun else begun + line[end : piece.end()]
@@ -297,7 +299,7 @@ def display_width(text: str) -> int:
     return len(text) if text.isascii() else sum(2 if east_asian_width(one) in "WF" else 1 for one in text)
 
 
-def _write(stream: TextIO | None, text: str) -> None:
+def _write_to_stream(stream: TextIO | None, text: str) -> None:
     if stream is not None:
         stream.write(text)
         stream.flush()

@@ -197,12 +197,12 @@ class BudgetFitter:
         """
         used = self._count_tokens(render_selection("", self._question, [], total_files=total_files)[1])
         remaining_tokens = max(0, self._budget - used)
-        chosen = self._choose_forms(ranked[:_MAX_CONSIDERED_FILES], remaining_tokens)
+        chosen = self._choose_form_of_each_file(ranked[:_MAX_CONSIDERED_FILES], remaining_tokens)
         return self._render_selection(
             [self._to_code_file(one, chosen[one.path]) for one in ranked if one.path in chosen], total_files
         )
 
-    def _choose_forms(self, ranked: Sequence[RankedFile], available_tokens: int) -> dict[str, CodeForm]:
+    def _choose_form_of_each_file(self, ranked: Sequence[RankedFile], available_tokens: int) -> dict[str, CodeForm]:
         """Return the form of each selected file."""
         chosen: dict[str, CodeForm] = {}
         best = ranked[0].score if ranked else 0.0

@@ -33,7 +33,7 @@ from lamella.core.ledger.entry import CompactionCostEstimate, Pricing, estimate_
 from lamella.core.log.receipts import CompactionReceipt
 from lamella.core.log.turn import HistoryMode, SecretPolicy, Turn
 from lamella.core.prompt.advance import advance_by_turn, get_pending_prompt
-from lamella.core.prompt.envelope import Envelope, PromptTokenCounts, count_tokens, make_envelope
+from lamella.core.prompt.envelope import Envelope, PromptTokenCounts, count_prompt_tokens, make_envelope
 from lamella.core.prompt.invariants import check_invariants
 from lamella.core.prompt.prompt import Prompt
 from lamella.core.prompt.receipts import with_prefix_kept
@@ -367,7 +367,7 @@ def propose_compaction(
     soft_goal = int(budget.soft_target * budget.limit) if target_share is None else None
     span = resolve_range(state, range_)
     as_is = get_pending_prompt(advance_by_turn(state, turn, settings.plan_layout, tokenizer=settings.tokenizer))
-    before = count_tokens(as_is, budget)
+    before = count_prompt_tokens(as_is, budget)
     # Folding alone may free a few tokens. If the request is below the goal, that does not justify a prefix change.
     if before.total <= goal:
         return CompactionProposal(receipt=None, target_tokens=goal, before=before)
@@ -393,7 +393,7 @@ def propose_compaction(
         tokenizer=settings.tokenizer,
         at=at,
     )
-    after = count_tokens(plan.prompt, budget)
+    after = count_prompt_tokens(plan.prompt, budget)
     return CompactionProposal(
         receipt=plan.receipt, target_tokens=goal, cost_estimate=outlook, before=before, after=after, warnings=warnings
     )

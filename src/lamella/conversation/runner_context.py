@@ -225,7 +225,7 @@ async def limit_reached_message(run_request: RunRequest) -> str:
         started=run_request.started_at or run_request.send_context.clock.now(),
     )
     if usage.has_usage_limits:
-        usage.recount_usage(
+        usage.recompute_usage_from_calls(
             (await run_request.send_context.workers.run(run_request.conversation.ledger))[-1], answer_count=0
         )
     return usage.limit_reached_message(0)

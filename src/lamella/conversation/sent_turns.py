@@ -170,7 +170,7 @@ class _RequestTimeline:
             return next((at for at in range(end, -1, -1) if self.heads[at] == question), None)
         return next((at for at in reversed(self.sent_versions.get(question, ())) if at <= end), None)
 
-    def list_open_versions(self, question: str, answer: int) -> Sequence[int]:
+    def list_versions_with_open_question(self, question: str, answer: int) -> Sequence[int]:
         """Return the versions with which a question may have been sent for an answer, the latest first.
 
         Nothing is sent between the last event that says that it was sent and its answer. But settings may have changed
@@ -434,7 +434,7 @@ def _build_sent_turn(
     for number_of_answer, stored in timeline.answers.get(question, ()):
         if number_of_answer > end or (asked is not None and number_of_answer < asked):
             continue
-        versions = timeline.list_open_versions(question, number_of_answer)
+        versions = timeline.list_versions_with_open_question(question, number_of_answer)
         sent, answered = _check_answered_request(deriver, question, versions, stored)
         is_last_known = answered.status is RequestStatus.VERIFIED and not any(
             number_of_answer < at <= end for at in timeline.sent_versions.get(question, ())
@@ -534,7 +534,7 @@ def iter_request_problems(backend: Backend, conversation_key: str) -> Iterator[S
             check = _check_request(deriver.derive_request(question, number + 1, first=True), fingerprint)
         else:
             question, stored = answered[number]
-            versions = timeline.list_open_versions(question, number)
+            versions = timeline.list_versions_with_open_question(question, number)
             check = _check_answered_request(deriver, question, versions, stored)[1]
         if check.status is RequestStatus.DIFFERS:
             yield StoreProblem(

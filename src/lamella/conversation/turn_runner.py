@@ -205,7 +205,7 @@ class TurnLimits(Struct, frozen=True, kw_only=True):
 class TurnUsage:
     """The usage of a turn against its limits, since it ``started`` or was resumed.
 
-    If ``has_usage_limits`` is True, the caller must report the answered requests with ``recount_usage``.
+    If ``has_usage_limits`` is True, the caller must report the answered requests with ``recompute_usage_from_calls``.
     """
 
     def __init__(self, limits: TurnLimits, *, clock: Clock, started: datetime) -> None:
@@ -216,7 +216,7 @@ class TurnUsage:
         self._tokens = 0
         self._cost = Decimal(0)
 
-    def recount_usage(self, calls: Sequence[ModelCall], *, answer_count: int) -> None:
+    def recompute_usage_from_calls(self, calls: Sequence[ModelCall], *, answer_count: int) -> None:
         """Add up the tokens and cost of the last ``answer_count`` answers and of the auxiliary calls before them.
 
         ``calls`` are all ledger calls of the question. Calls for abandoned answers come earlier in it and are not
@@ -494,7 +494,7 @@ class TurnRunner:
     async def _limit_reached_message(self, usage: TurnUsage, *, rounds: int) -> str:
         """Return a text naming the limit that a turn with this many tool rounds has reached, or ""."""
         if usage.has_usage_limits:
-            usage.recount_usage(
+            usage.recompute_usage_from_calls(
                 (await self._context.workers.run(self._conversation.ledger))[-1], answer_count=rounds + 1
             )
         return usage.limit_reached_message(rounds)

@@ -48,10 +48,10 @@ from lamella.providers.entry import discard_remaining_chunks, validate_key_and_a
 from lamella.providers.models import BuiltInModelProfiles
 from lamella.providers.registry import strip_provider
 from lamella.providers.wire import (
-    Block,
     Body,
     BreakpointLimits,
     Fields,
+    RequestBlock,
     SectionEnds,
     as_fields,
     build_extra_body,
@@ -166,8 +166,8 @@ def _set_breakpoints(
     return {"cache_control": mark} if automatic else {}
 
 
-def _to_block_with_size(block: Body) -> Block:
-    return Block(
+def _to_block_with_size(block: Body) -> RequestBlock:
+    return RequestBlock(
         size=len(to_canonical_json(block).encode()),
         can_have_breakpoint=block.get("type") not in _TYPES_WITHOUT_BREAKPOINT,
     )

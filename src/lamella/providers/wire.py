@@ -272,7 +272,7 @@ class WireFormat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class RequestBlock:
     """One block of a request, in the order in which the cache reads them. ``size`` is its size in UTF-8 bytes."""
 
     size: int
@@ -307,7 +307,7 @@ class BreakpointLimits:
 
 
 def plan_breakpoints(
-    blocks: Sequence[Block], ends: SectionEnds, *, limits: BreakpointLimits, requested: Sequence[int] = ()
+    blocks: Sequence[RequestBlock], ends: SectionEnds, *, limits: BreakpointLimits, requested: Sequence[int] = ()
 ) -> tuple[int, ...]:
     """Return the positions of the breakpoints in ascending order.
 
@@ -337,12 +337,12 @@ def _candidate_positions(ends: SectionEnds, lookback: int | None) -> list[int]:
     return [position for position in order if position is not None]
 
 
-def _find_breakpoint_position(blocks: Sequence[Block], position: int) -> int | None:
+def _find_breakpoint_position(blocks: Sequence[RequestBlock], position: int) -> int | None:
     """Return the last position up to this one that can carry a breakpoint, or None."""
     return next((at for at in range(position, -1, -1) if blocks[at].can_have_breakpoint), None)
 
 
-def _is_long_enough(blocks: Sequence[Block], position: int, limits: BreakpointLimits) -> bool:
+def _is_long_enough(blocks: Sequence[RequestBlock], position: int, limits: BreakpointLimits) -> bool:
     # A token has at least one byte. A prefix with fewer bytes than the minimum has too few tokens to be cached.
     """Return whether the prefix up to this position may be long enough to be cached."""
     return sum(block.size for block in blocks[: position + 1]) >= limits.min_tokens
@@ -399,7 +399,7 @@ def build_openai_cache_fields(
     )
     marks = plan_breakpoints(
         [
-            Block(size=len(to_canonical_json(part.body).encode()), can_have_breakpoint=part.can_have_breakpoint)
+            RequestBlock(size=len(to_canonical_json(part.body).encode()), can_have_breakpoint=part.can_have_breakpoint)
             for part in layout.parts
         ],
         SectionEnds(

@@ -406,7 +406,7 @@ def state_from_tasks(tasks: set[CodeTask]) -> InstructionsInPrompt:
     return InstructionsInPrompt(tuple(kind.value for kind in CodeTask if kind in tasks))
 
 
-def parse_state(state: object) -> InstructionsInPrompt:
+def parse_task_state(state: object) -> InstructionsInPrompt:
     """Parse the state that a client sends; a correctly spelled flag overrides the misspelled one."""
     if state is None:
         return InstructionsInPrompt()

@@ -13,8 +13,8 @@ from lamella.runners.code_questions import (
     CodeTask,
     InstructionsInPrompt,
     parse_messages,
-    parse_state,
     parse_task,
+    parse_task_state,
 )
 
 # The server decides the user, the API key and the plan. The values of these fields are never read.
@@ -53,7 +53,7 @@ def parse_code_question(body: object) -> tuple[CodeQuestion, FileRequest | None,
         use_template=_get_bool(fields, "useTemplate", default=True),
         model=_get_text(fields, "model") or None,
         task=kind,
-        task_state=parse_state(fields.get("chatState")),
+        task_state=parse_task_state(fields.get("chatState")),
         conversation=_get_text(fields, "conversation") or None,
         max_tokens=_get_int(fields, "maxTokens"),
     )
@@ -87,7 +87,7 @@ def build_code_question(
         use_template=bool(check_bool(template, "template")),
         model=None if model is None else check_text(model, "model", may_be_empty=False),
         task=parse_task(check_text(kind, "kind")),
-        task_state=state if isinstance(state, InstructionsInPrompt) else parse_state(state),
+        task_state=state if isinstance(state, InstructionsInPrompt) else parse_task_state(state),
         conversation=None
         if conversation_key is None
         else check_text(conversation_key, "conversation", may_be_empty=False),

@@ -188,10 +188,10 @@ def open_welcome_page(address: str) -> None:
 
 def get_local_address(host: str, listener: socket.socket) -> str:
     """Return the address at which programs on this machine reach a server."""
-    return f"http://{_browser_host(host)}:{listener.getsockname()[1]}"
+    return f"http://{_get_host_for_browser(host)}:{listener.getsockname()[1]}"
 
 
-def _browser_host(host: str) -> str:
+def _get_host_for_browser(host: str) -> str:
     """Return a host name with which a browser on this machine reaches the server."""
     if host in ("0.0.0.0", "::", "[::]"):
         return "localhost"

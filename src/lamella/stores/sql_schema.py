@@ -256,17 +256,17 @@ def summary_from_row(row: Row) -> ConversationListItem:
 
 
 def _require_text(value: object) -> str:
-    return value if is_text(value) else ""
+    return value if is_valid_utf8_text(value) else ""
 
 
-def is_text(value: object) -> TypeGuard[str]:
+def is_valid_utf8_text(value: object) -> TypeGuard[str]:
     """Return whether a value is a text that can be encoded as UTF-8; a SQLite column may contain any type."""
     return isinstance(value, str) and (value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value))
 
 
 def is_valid_key(value: object) -> TypeGuard[str]:
     """Return whether a value can be a conversation's key in every store."""
-    return is_text(value) and bool(value) and "\0" not in value
+    return is_valid_utf8_text(value) and bool(value) and "\0" not in value
 
 
 def check_row_version(conversation_key: str, version: object) -> int:

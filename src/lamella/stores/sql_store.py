@@ -38,8 +38,8 @@ from lamella.stores.sql_schema import (
     check_version,
     damage_hint,
     is_data_of_hash,
-    is_text,
     is_valid_key,
+    is_valid_utf8_text,
     load_migrations,
     migrate,
     placeholders,
@@ -345,7 +345,7 @@ def _load_events(database: Database, conversation_key: str, *, after: int) -> tu
             f"after {after:,} of them {len(rows):,} are there.",
             hint=damage_hint,
         )
-    return [record_from_row(conversation_key, row) for row in rows], version, head if is_text(head) else ""
+    return [record_from_row(conversation_key, row) for row in rows], version, head if is_valid_utf8_text(head) else ""
 
 
 def _read_contents(database: Database, conversation_key: str, names: Sequence[str]) -> dict[str, bytes]:

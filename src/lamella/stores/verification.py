@@ -20,8 +20,8 @@ from lamella.stores.sql_schema import (
     Transaction,
     damage_hint,
     is_data_of_hash,
-    is_text,
     is_valid_key,
+    is_valid_utf8_text,
     record_from_row,
 )
 
@@ -54,7 +54,7 @@ def _find_actual_key(transaction: Transaction, head: object) -> str | None:
 
     The key is part of every hash, so a row that names the hash but has no events has a wrong key.
     """
-    rows = transaction.query("SELECT conversation FROM events WHERE hash = ?", head) if is_text(head) else []
+    rows = transaction.query("SELECT conversation FROM events WHERE hash = ?", head) if is_valid_utf8_text(head) else []
     return next((key for (key,) in rows if is_valid_key(key)), None)
 
 
@@ -130,7 +130,7 @@ class HashChainVerifier:
         name, title, created, updated = columns
         if not is_valid_key(name):
             self._report_row_problem(f"has {name!r} for its name")
-        if not is_text(title):
+        if not is_valid_utf8_text(title):
             self._report_row_problem(f"has {title!r} for its title")
         first, last = (self.records[0].at, self.records[-1].at) if self.records else ("", "")
         for what, stored, true in (("began", created, first), ("changed", updated, last)):

@@ -47,7 +47,7 @@ def _make_read_tool(dependencies: ToolDependencies) -> Tool | None:
         return None
     return make_read_tool(
         dependencies.vault,
-        on_read=dependencies.note_permission.writer.mark_read if dependencies.note_permission else None,
+        on_read=dependencies.note_permission.writer.remember_shown_text if dependencies.note_permission else None,
     )
 
 

@@ -51,7 +51,7 @@ def select_code(
         raise InvalidOperationError("folder is None, not a folder.", hint="Give the folder that the code is in.")
     from lamella.sources.obsidian import read_ignore_rules
 
-    choosing = CodeSelector(read_services(), model=model, on_progress=on_progress)
+    choosing = ConfiguredCodeSelector(read_services(), model=model, on_progress=on_progress)
     hides = read_ignore_rules(root).is_hidden if root.is_dir() else None
     return choosing.select_files(
         root, question, root=root.as_posix(), budget=budget, recent_paths=recent_paths, is_hidden=hides
@@ -83,7 +83,7 @@ def select_files(
     )
 
 
-class CodeSelector:
+class ConfiguredCodeSelector:
     """Selects code from folders, with the settings that were read."""
 
     def __init__(
@@ -131,7 +131,7 @@ class LazyCodeReader:
     ) -> "tuple[Sequence[Artifact], Sequence[str]]":
         from lamella.codebase.attachments import VaultCodeReader
 
-        reader = VaultCodeReader(self._vault, CodeSelector(self._services).select_files)
+        reader = VaultCodeReader(self._vault, ConfiguredCodeSelector(self._services).select_files)
         return reader.select_files(attachment, question=question, recent_paths=recent_paths)
 
 

@@ -13,7 +13,7 @@ from lamella.conversation.conversation import Conversation
 from lamella.conversation.provider_pool import keep_alive
 from lamella.conversation.turn import TurnRequest
 from lamella.conversation.turn_runner import SendContext
-from lamella.core.log.turn import CacheExpiry, LayoutPlan
+from lamella.core.log.turn import CacheStateAfterPause, LayoutPlan
 from lamella.core.messages import Usage
 from lamella.core.values import replace
 from lamella.errors import ProviderOverloadedError, SettingError
@@ -124,11 +124,11 @@ def test_keep_alive_postpones_expiry_in_plan_and_warning() -> None:
     sitting.clock.advance(LIFETIME * 0.7)
     assert sitting.chat.estimate_cache_expiry() is None
     kept = sitting.say("And then?")
-    assert (kept.keep_messages, kept.expiry) == (None, CacheExpiry.KEPT_ALIVE)
+    assert (kept.keep_messages, kept.expiry) == (None, CacheStateAfterPause.KEPT_ALIVE)
     assert kept.cached_message is not None
     lapsed = begin()
     lapsed.clock.advance(DUE + LIFETIME * 0.7)
-    assert lapsed.say("And then?").expiry is CacheExpiry.SHORT
+    assert lapsed.say("And then?").expiry is CacheStateAfterPause.SHORT
 
 
 @pytest.mark.parametrize("layout", ["auto", "in_place"])

@@ -16,7 +16,7 @@ from lamella.errors import UsageError
 from lamella.server.serving import (
     ServerOptions,
     WorkerSupervisor,
-    _browser_host,
+    _get_host_for_browser,
     bind_socket,
     build_uvicorn_config,
     make_worker_app,
@@ -129,7 +129,7 @@ def test_log_lines_have_no_prefix_and_those_of_libraries_are_json(capsys: pytest
     ],
 )
 def test_browser_gets_a_host_that_it_can_reach(host: str, shown: str) -> None:
-    assert _browser_host(host) == shown
+    assert _get_host_for_browser(host) == shown
 
 
 def test_limits_of_the_settings_are_those_of_the_connections() -> None:

@@ -79,12 +79,12 @@ def test_note_changed_since_plan_is_not_written(place: Place, meanwhile: str) ->
 
 def test_note_changed_since_reading_is_not_planned(place: Place) -> None:
     place.put("a.md", "old\n")
-    place.writer.mark_read("a.md")
+    place.writer.remember_shown_text("a.md")
     place.writer.plan_write("a.md", "new\n")
     place.put("a.md", "somebody else's\n")
     with pytest.raises(WriteDeniedError, match="since it was read"):
         place.writer.plan_write("a.md", "new\n")
-    place.writer.mark_read("a.md")
+    place.writer.remember_shown_text("a.md")
     assert place.writer.plan_write("a.md", "new\n").before == "somebody else's\n"
 
 
@@ -171,7 +171,7 @@ def test_broken_record_does_not_prevent_other_restores(place: Place) -> None:
 
 def test_equivalent_paths_name_same_note(place: Place) -> None:
     place.put("a.md", "one\n")
-    place.writer.mark_read("a.md")
+    place.writer.remember_shown_text("a.md")
     place.put("a.md", "two, by hand\n")
     with pytest.raises(WriteDeniedError):
         place.writer.plan_write("./a.md", "three\n")

@@ -202,7 +202,7 @@ class EventInput(BaseModel):
     contents: list[str] = Field(default_factory=list)
 
 
-class ContentByPathInput(BaseModel):
+class NamedFileInput(BaseModel):
     """A content that is only named, as the text of a file in the vault."""
 
     model_config = _STRICT_CONFIG
@@ -230,7 +230,7 @@ class ArchiveCommentInput(BaseModel):
     title: str
     created: str
     events: list[EventInput]
-    files: list[ContentByPathInput] = Field(default_factory=list)
+    files: list[NamedFileInput] = Field(default_factory=list)
     contents: dict[str, str | Base64BytesInput] = Field(default_factory=dict)
 
 

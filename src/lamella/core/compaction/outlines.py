@@ -20,7 +20,7 @@ from lamella.core.log.turn import ArtifactForm, Turn
 from lamella.core.messages import Message, Role
 from lamella.core.prompt.advance import get_pending_prompt
 from lamella.core.prompt.attachments import warn_about_attachments_only_named
-from lamella.core.prompt.envelope import count_tokens, make_envelope
+from lamella.core.prompt.envelope import count_prompt_tokens, make_envelope
 from lamella.core.prompt.layers.library import MAX_HANDLE_LIST_TOKENS, can_shrink
 from lamella.core.prompt.layers.model import LayerId, TokenCounter
 from lamella.core.prompt.prompt import Prompt
@@ -108,7 +108,7 @@ def _limit_number_of_warnings(sentences: Sequence[str]) -> tuple[str, ...]:
 
 def _count_unremovable_tokens(prompt: Prompt, budget: TokenBudget) -> int:
     """Count the tokens of a request that no compaction of earlier messages can remove."""
-    by_layer = count_tokens(prompt, budget).by_layer
+    by_layer = count_prompt_tokens(prompt, budget).by_layer
     kept = sum(by_layer[layer] for layer in (LayerId.L1, LayerId.L3, LayerId.L5)) + by_layer["tools"]
     return kept + sum(segment.tokens for segment in prompt.moved_attachments)
 

@@ -205,7 +205,7 @@ def _iter_stub_candidates(draft: PromptDraft) -> Iterator[tuple[str, int]]:
             ):
                 yield message.id, _tokens_freed_by_stub(message, draft)
     if draft.is_turn_stuck:
-        yield from _iter_stuck_turn_candidates(draft)
+        yield from _iter_what_a_stuck_turn_can_lose(draft)
     else:
         yield from (
             (message.id, _tokens_freed_by_stub(message, draft))
@@ -222,7 +222,7 @@ def _iter_pinned_turns(draft: PromptDraft) -> Iterator[HistoryTurn]:
                 yield turn
 
 
-def _iter_stuck_turn_candidates(draft: PromptDraft) -> Iterator[tuple[str, int]]:
+def _iter_what_a_stuck_turn_can_lose(draft: PromptDraft) -> Iterator[tuple[str, int]]:
     """Yield what the current turn can do without if it could not continue otherwise.
 
     The order is: its earlier tool rounds, then the results of the last two rounds, then the attachments of the

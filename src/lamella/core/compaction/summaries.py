@@ -126,11 +126,11 @@ def summary_messages_after_last_request(
     numbered = "\n".join([line for turn in turns for line in _iter_message_openings(turn)])
     task = (
         "Summarise this conversation from its very beginning, with what a summary there tells, up to and including "
-        f"the answer to {_first_characters(turns[-1])}. "
+        f"the answer to {_get_first_characters(turns[-1])}. "
         f"Messages begin and are numbered like this; an answer has the next number:\n{numbered}\n\n"
         f"{_statements_instruction(config)}"
     )
-    live = (*state.last_prompt.messages, answer, _user_message(task, tokenizer))
+    live = (*state.last_prompt.messages, answer, _make_user_message(task, tokenizer))
     return (
         live
         if count_request_tokens(live, state.last_prompt.tools, tokenizer) + config.max_output_tokens <= window
@@ -152,7 +152,7 @@ def standalone_summary_messages(
     turns = [f"User: {asks}\n\nAssistant: {says}" for asks, says in zip(asked, answered, strict=True)]
     talk = "\n\n".join((*earlier_summaries, *turns))
     return (
-        _user_message(
+        _make_user_message(
             f"{talk}\n\nSummarise this conversation. {_summary_length_instruction(config, max_tokens)}", tokenizer
         ),
     )
@@ -171,9 +171,9 @@ def numbered_summary_messages(
         for text in earlier_summaries
     ]
     talk = "\n\n".join(
-        (*earlier, *(f"[{number}] {_author(one)}: {one.text}" for number, one in numbered_messages(turns)))
+        (*earlier, *(f"[{number}] {_get_author_label(one)}: {one.text}" for number, one in numbered_messages(turns)))
     )
-    return (_user_message(f"{talk}\n\nSummarise this conversation. {_statements_instruction(config)}", tokenizer),)
+    return (_make_user_message(f"{talk}\n\nSummarise this conversation. {_statements_instruction(config)}", tokenizer),)
 
 
 def numbered_messages(turns: Sequence[HistoryTurn]) -> list[tuple[int, CitedMessage]]:
@@ -189,7 +189,7 @@ def numbered_messages(turns: Sequence[HistoryTurn]) -> list[tuple[int, CitedMess
     ]
 
 
-def _author(message: CitedMessage) -> str:
+def _get_author_label(message: CitedMessage) -> str:
     return "User" if message.is_user else "Assistant"
 
 
@@ -197,7 +197,7 @@ def _iter_message_openings(turn: HistoryTurn) -> Iterator[str]:
     """Yield how the question of a turn begins, and how replies that were joined to the turn begin, with their numbers."""
     for number, message in numbered_messages([turn]):
         if number != question_message_number(turn.turn_index) + 1:
-            yield f"[{number}] {_author(message)}: {_clip_line(message.text, _MAX_OPENING_CHARS)}"
+            yield f"[{number}] {_get_author_label(message)}: {_truncate_line(message.text, _MAX_OPENING_CHARS)}"
 
 
 def _is_numbered(summary: str) -> bool:
@@ -245,16 +245,16 @@ def summary_key(turns: Sequence[HistoryTurn], earlier_summaries: Sequence[str] =
     return hash_text(canonical_json([*earlier_summaries, *original_message_texts(turns)]))
 
 
-def _first_characters(turn: HistoryTurn) -> str:
-    return f'"{_clip_line(turn.question.text)}"'
+def _get_first_characters(turn: HistoryTurn) -> str:
+    return f'"{_truncate_line(turn.question.text)}"'
 
 
-def _clip_line(text: str, width: int = _MAX_SHOWN_CHARS) -> str:
+def _truncate_line(text: str, width: int = _MAX_SHOWN_CHARS) -> str:
     line = " ".join(text.split())
     return line if len(line) <= width else f"{line[:width]} …"
 
 
-def _user_message(text: str, tokenizer: Tokenizer) -> Message:
+def _make_user_message(text: str, tokenizer: Tokenizer) -> Message:
     return Message(role=Role.USER, pieces=(text,), tokens=tokenizer.count(text))
 
 
@@ -279,7 +279,7 @@ def propose_summary(
         return SkippedStep(name=CompactionStepName.SUMMARY, why="no summariser is given")
     if draft.config.summary.whole_turns:
         oldest = oldest[: _largest_legal_cut(draft, len(oldest))]
-    told = _earlier_summaries(draft)
+    told = _list_earlier_summaries(draft)
     if not draft.config.summary.whole_turns and _max_tokens_freed(draft, oldest, told) <= 0:
         return None
     key = summary_key(oldest, [placeholder.content for placeholder in told])
@@ -300,7 +300,7 @@ def propose_summary(
         return SkippedStep(name=CompactionStepName.SUMMARY, why=checked.problem)
     text, content = _render_summary(draft, oldest, told, checked=checked, model=answer.model)
     return CompactionStep(
-        name=CompactionStepName.SUMMARY, removed=_message_ids(draft, oldest), text=text, content=content
+        name=CompactionStepName.SUMMARY, removed=_list_message_ids(draft, oldest), text=text, content=content
     )
 
 
@@ -356,13 +356,13 @@ def _make_check_requests(
     requests: list[SummaryRequest] = []
     for statement in statements:
         cited = "\n\n".join(
-            f"[{number}] {_author(messages[number])}: {messages[number].text}" for number in statement.numbers
+            f"[{number}] {_get_author_label(messages[number])}: {messages[number].text}" for number in statement.numbers
         )
         text = _CHECK_TEMPLATE.format(messages=cited, statement=statement.text)
         requests.append(
             SummaryRequest(
                 key=hash_text(canonical_json(["check", text])),
-                messages=(_user_message(text, draft.tokenizer),),
+                messages=(_make_user_message(text, draft.tokenizer),),
                 max_tokens=_CHECK_TOKENS,
             )
         )
@@ -403,7 +403,7 @@ def _max_tokens_freed(
     return freed - draft.tokenizer.count(_EMPTY_SUMMARY_BLOCK)
 
 
-def _earlier_summaries(draft: PromptDraft) -> Sequence[Placeholder]:
+def _list_earlier_summaries(draft: PromptDraft) -> Sequence[Placeholder]:
     return [
         placeholder for placeholder in draft.state.history.preamble.blocks if placeholder.kind is SegmentKind.SUMMARY
     ]
@@ -518,7 +518,7 @@ def _render_summary(
     return block, "\n".join(part for part in (text, exact) if part)
 
 
-def _message_ids(draft: PromptDraft, turns: Sequence[HistoryTurn]) -> tuple[str, ...]:
+def _list_message_ids(draft: PromptDraft, turns: Sequence[HistoryTurn]) -> tuple[str, ...]:
     whole = draft.config.summary.whole_turns
     said = (
         [one for turn in turns for one in (turn.reply, *turn.joined_replies)]

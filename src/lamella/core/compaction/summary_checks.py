@@ -91,7 +91,11 @@ def find_summary_problem(
         return f"The summary has {tokens:,} tokens; at most {max_tokens:,} are allowed."
     if tokens >= replaced_tokens:
         return f"The summary has {tokens:,} tokens, which is not less than the {replaced_tokens:,} it replaces."
-    seen, flat, typed = normalize_characters(text), _flatten(replaced_texts), _flatten(user_texts)
+    seen, flat, typed = (
+        normalize_characters(text),
+        _join_into_single_lines(replaced_texts),
+        _join_into_single_lines(user_texts),
+    )
     straight = normalize_characters(normalize_quotes(text))
     # Quotations are checked twice, with the quotation marks as written and with straight ones.
     return (
@@ -108,9 +112,13 @@ def _find_instruction(text: str, replaced: str) -> str | None:
     own = normalize_quotes(_mask_known_quotes(text, replaced))
     order = find_instruction(_mask_known_quotes(own, normalize_quotes(replaced)))
     if order is not None:
-        return f"The summary gives orders to its reader: {_clip(order)}"
+        return f"The summary gives orders to its reader: {_truncate_quotation(order)}"
     disguised = [word for word in _MIXED_SCRIPT_WORD.findall(text) if word not in replaced]
-    return f"The summary writes a word in letters of two scripts: {_clip(disguised[0])}" if disguised else None
+    return (
+        f"The summary writes a word in letters of two scripts: {_truncate_quotation(disguised[0])}"
+        if disguised
+        else None
+    )
 
 
 def _mask_known_quotes(text: str, replaced: str) -> str:
@@ -127,10 +135,10 @@ def _find_invented_token(text: str, replaced: str) -> str | None:
     told = (*extract_exact_strings(text), *(match[0] for match in _BACKSLASH_PATH.finditer(text)))
     for token in told:
         if not (_occurs_as_word(token, close) or any(_is_known(key, known) for key in canonical_values(token))):
-            return f"The summary tells what stands in none of the messages it replaces: {_clip(token)}"
+            return f"The summary tells what stands in none of the messages it replaces: {_truncate_quotation(token)}"
     for words, number in iter_large_spelled_numbers(text):
         if number not in known and " ".join(words.split()).casefold() not in close:
-            return f"The summary tells what stands in none of the messages it replaces: {_clip(words)}"
+            return f"The summary tells what stands in none of the messages it replaces: {_truncate_quotation(words)}"
     return None
 
 
@@ -155,7 +163,9 @@ def _occurs_as_word(token: str, replaced: str) -> bool:
 def find_foreign_text_problem(text: str, replaced_texts: Sequence[str]) -> str | None:
     """Return an error if a summary is in a script or a language that none of the replaced texts is in."""
     seen = normalize_characters(text)
-    return _find_foreign_script(seen, _flatten(replaced_texts)) or _find_foreign_language(seen, replaced_texts)
+    return _find_foreign_script(seen, _join_into_single_lines(replaced_texts)) or _find_foreign_language(
+        seen, replaced_texts
+    )
 
 
 def _find_foreign_script(text: str, replaced: str) -> str | None:
@@ -177,12 +187,14 @@ def _find_misquotation(text: str, *, replaced: str, users: str) -> str | None:
         quoted = " ".join(quotation.text.split())
         if quotation.by_user:
             if not _occurs_in(quoted, users):
-                return f"The summary quotes the user with words the user did not type: {_clip(quoted)}"
+                return f"The summary quotes the user with words the user did not type: {_truncate_quotation(quoted)}"
         elif _count_words(quoted) > _MAX_TERM_WORDS and not _occurs_in(quoted, replaced):
-            return f"The summary quotes what stands in none of the messages it replaces: {_clip(quoted)}"
+            return f"The summary quotes what stands in none of the messages it replaces: {_truncate_quotation(quoted)}"
     for speech in _USER_SPEECH.finditer(text):
         if speech["words"].casefold() not in users.casefold():
-            return f"The summary quotes the user with words the user did not type: {_clip(speech['words'])}"
+            return (
+                f"The summary quotes the user with words the user did not type: {_truncate_quotation(speech['words'])}"
+            )
     return None
 
 
@@ -191,7 +203,7 @@ def _occurs_in(quoted: str, texts: str) -> bool:
     return quoted in texts or quoted.rstrip(".,") in texts
 
 
-def _flatten(texts: Iterable[str]) -> str:
+def _join_into_single_lines(texts: Iterable[str]) -> str:
     """Join the texts, one per line and with single spaces, so that no quotation spans two of them."""
     return "\n".join(" ".join(normalize_characters(text).split()) for text in texts)
 
@@ -200,7 +212,7 @@ def _count_words(quoted: str) -> int:
     return sum(any(character.isalnum() for character in word) for word in _WORDS.findall(quoted))
 
 
-def _clip(quoted: str) -> str:
+def _truncate_quotation(quoted: str) -> str:
     return f"“{quoted}”" if len(quoted) <= _MAX_SHOWN_CHARS else f"“{quoted[:_MAX_SHOWN_CHARS]} …”"
 
 
@@ -210,7 +222,7 @@ def _clip(quoted: str) -> str:
 _TouchedText = tuple[str, bool]
 
 
-def _removed_ids(steps: Sequence[CompactionStep]) -> set[str]:
+def _list_removed_ids(steps: Sequence[CompactionStep]) -> set[str]:
     return {name for step in steps for name in step.removed}
 
 
@@ -222,10 +234,10 @@ def build_certificate(
     branch_ids: Collection[str],
 ) -> CompactionCertificate:
     """Count the exact strings and directives in the touched texts: still in the prompt, recallable, or lost."""
-    named = _removed_ids(steps)
+    named = _list_removed_ids(steps)
     recallable = frozenset(branch_ids)
     words: dict[str, bool] = {}
-    for text, recalled in _touched_texts(before, named, recallable):
+    for text, recalled in _list_touched_texts(before, named, recallable):
         for word in extract_exact_tokens_cached(text):
             words[word] = words.get(word, False) or recalled
     stand = _exact_strings_still_in_prompt(draft, words) if words else set[str]()
@@ -267,7 +279,9 @@ def _count_kept_and_lost(found: dict[str, bool], in_prompt: Collection[str]) -> 
     return stands, recallable, len(found) - stands - recallable
 
 
-def _touched_texts(before: PromptState, removed_ids: Collection[str], branch_ids: frozenset[str]) -> list[_TouchedText]:
+def _list_touched_texts(
+    before: PromptState, removed_ids: Collection[str], branch_ids: frozenset[str]
+) -> list[_TouchedText]:
     exchanges = before.history.turns
     said = [one for turn in exchanges for one in (turn.question, turn.reply, *turn.joined_replies)]
     touched = [

@@ -23,7 +23,7 @@ from lamella.core.layout.layouts import (
     why_earlier_messages_cannot_stay,
 )
 from lamella.core.ledger.cache_profile import CacheProfile
-from lamella.core.log.turn import CacheExpiry, HistoryMode, LayoutMode, LayoutPlan, Turn
+from lamella.core.log.turn import CacheStateAfterPause, HistoryMode, LayoutMode, LayoutPlan, Turn
 from lamella.core.prompt.cache_history import CacheEntry, CacheHistory, record_keep_alive, record_pause
 from lamella.core.prompt.layers.library import max_handle_list_tokens
 from lamella.core.prompt.prompt import Prompt, has_system_message
@@ -31,7 +31,7 @@ from lamella.core.prompt.state import PromptState
 from lamella.core.values import replace
 
 _HOUR = 3_600.0
-_EXPIRED = (CacheExpiry.SHORT, CacheExpiry.LONG)
+_EXPIRED = (CacheStateAfterPause.SHORT, CacheStateAfterPause.LONG)
 
 
 class LayoutOption(NamedTuple):
@@ -94,7 +94,7 @@ def _plan_after_expiry(
     max_tokens: float,
     target: float,
     at: datetime | None,
-    expiry: CacheExpiry,
+    expiry: CacheStateAfterPause,
 ) -> LayoutPlan:
     forced = why_earlier_messages_cannot_stay(state, turn)
     asked_at = int(has_system_message(turn.system or state.system, {})) + state.history.shown_message_count
@@ -189,17 +189,17 @@ def changes_prefix_anyway(prompt: Prompt, profile: CacheProfile) -> bool:
 
 def _classify_cache_expiry(
     state: PromptState, profile: CacheProfile, at: datetime | None, *, kept_alive_at: datetime | None
-) -> CacheExpiry:
+) -> CacheStateAfterPause:
     """Return what the pause before this request did to the cache."""
     before = state.cache_history.at
     if at is None or before is None:
-        return CacheExpiry.UNKNOWN
+        return CacheStateAfterPause.UNKNOWN
     pause = (at - before).total_seconds()
     if profile.lifetime is None or pause <= profile.lifetime:
-        return CacheExpiry.NONE
+        return CacheStateAfterPause.NONE
     if kept_alive_at is not None and (at - kept_alive_at).total_seconds() <= profile.lifetime:
-        return CacheExpiry.KEPT_ALIVE
-    return CacheExpiry.SHORT if pause <= _HOUR else CacheExpiry.LONG
+        return CacheStateAfterPause.KEPT_ALIVE
+    return CacheStateAfterPause.SHORT if pause <= _HOUR else CacheStateAfterPause.LONG
 
 
 def list_layout_options(inputs: LayoutInputs, question_index: int) -> list[LayoutOption]:
@@ -417,7 +417,9 @@ def _long_lifetime_position(
     return stable if saved > longer[1] - profile.write else longest_kept
 
 
-def _describe_choice(chosen: LayoutOption, other: LayoutOption, inputs: LayoutInputs, *, expiry: CacheExpiry) -> str:
+def _describe_choice(
+    chosen: LayoutOption, other: LayoutOption, inputs: LayoutInputs, *, expiry: CacheStateAfterPause
+) -> str:
     """Describe the choice in one sentence."""
     saved = f"about {max(0.0, other.expected_cost - chosen.expected_cost):,.0f} tokens of plain input less than the next best"
     if chosen.keep_messages is None:

@@ -399,7 +399,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
             self.head = name
             return
         validate_position(node, self.nodes)
-        self._keep_original_question(node)
+        self._save_question_version_for_replies(node)
         self._store_message(node)
         self._set_head(name)
 
@@ -429,7 +429,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         sent = max((node.event_number for node in self.nodes.values() if node.event_number < asked), default=0)
         return self.compactions.was_any_undone(sent, to_event=asked)
 
-    def _keep_original_question(self, question: MessageNode) -> None:
+    def _save_question_version_for_replies(self, question: MessageNode) -> None:
         """Before a question changes, record its current version for the replies that answer it."""
         before, now = (
             self.nodes[question.id].question_event if question.id in self.nodes else None,
@@ -526,7 +526,7 @@ class FoldedLog(Struct, dict=True, rename=_STORED_NAMES):
         name = new_ids[node.id] = derive_message_id(self.conversation, event)
         self.question_versions.pop(name, None)
         grafted = replace(node, event=replace(event, id=name), event_number=self.version)
-        self._keep_original_question(grafted)
+        self._save_question_version_for_replies(grafted)
         self._store_message(grafted)
         self._leaves.pop(parent, None)  # if the same deletion was made before, that branch continues now
         if node.id in self.open_rounds:

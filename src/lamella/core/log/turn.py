@@ -163,7 +163,7 @@ class ArtifactForm(StrEnum):
     SUMMARY = "summary"
 
 
-class CacheExpiry(StrEnum):
+class CacheStateAfterPause(StrEnum):
     """The state of the cache after the pause before a request: expired or not, and after how long.
 
     ``short`` is a pause of up to an hour, ``long`` a longer one. ``kept`` means that the cache would have expired, but
@@ -232,7 +232,7 @@ class LayoutPlan(
     long_lifetime_until: int | None = None
     cached_message: int | None = None
     at: datetime | None = None
-    expiry: CacheExpiry = CacheExpiry.UNKNOWN
+    expiry: CacheStateAfterPause = CacheStateAfterPause.UNKNOWN
     kept_alive_at: datetime | None = None
     cost: float | None = None
     other: float | None = None

@@ -72,7 +72,7 @@ def collect_attachments(turn: Turn, library: Library) -> tuple[tuple[Artifact, .
         before = merged.get(artifact.id)
         if before is not None and before.hash != artifact.hash:
             warnings.append(f"{artifact.id} is attached twice with different text; the last text is used.")
-        merged[artifact.id] = artifact if before is None else _merge_repeated(before, artifact)
+        merged[artifact.id] = artifact if before is None else _merge_attachments_of_same_id(before, artifact)
     _add_images(merged)
     return tuple(merged.values()), tuple(warnings)
 
@@ -141,7 +141,7 @@ def _keep_snapshot_text(known: Artifact, attached: Artifact) -> Artifact:
     return replace(whole, kind=attached.kind, images=attached.images)
 
 
-def _merge_repeated(before: Artifact, artifact: Artifact) -> Artifact:
+def _merge_attachments_of_same_id(before: Artifact, artifact: Artifact) -> Artifact:
     """Merge two attachments of the same id in one turn."""
     other = before.hash != artifact.hash or before.is_outlined
     newest = artifact if other or artifact.kind is ArtifactKind.ACTIVE_NOTE else before

@@ -7,7 +7,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple
 
-from lamella.core.log.turn import CacheExpiry, LayoutPlan
+from lamella.core.log.turn import CacheStateAfterPause, LayoutPlan
 
 # Maximum number of cache entries to remember. Older ones are before newer ones in the request, or expired long ago.
 _MAX_CACHE_ENTRIES = 24
@@ -66,13 +66,13 @@ class CacheHistory(NamedTuple):
 NO_CACHE_HISTORY = CacheHistory()
 
 
-def record_pause(cache_history: CacheHistory, expiry: CacheExpiry) -> CacheHistory:
+def record_pause(cache_history: CacheHistory, expiry: CacheStateAfterPause) -> CacheHistory:
     """Return the cache history with the effect of one more pause counted."""
     return cache_history._replace(
-        requests=cache_history.requests + (expiry is not CacheExpiry.UNKNOWN),
-        short_expiries=cache_history.short_expiries + (expiry is CacheExpiry.SHORT),
-        long_expiries=cache_history.long_expiries + (expiry is CacheExpiry.LONG),
-        kept_alive_pauses=cache_history.kept_alive_pauses + (expiry is CacheExpiry.KEPT_ALIVE),
+        requests=cache_history.requests + (expiry is not CacheStateAfterPause.UNKNOWN),
+        short_expiries=cache_history.short_expiries + (expiry is CacheStateAfterPause.SHORT),
+        long_expiries=cache_history.long_expiries + (expiry is CacheStateAfterPause.LONG),
+        kept_alive_pauses=cache_history.kept_alive_pauses + (expiry is CacheStateAfterPause.KEPT_ALIVE),
     )
 
 
@@ -331,10 +331,10 @@ class CacheHistoryBuilder:
         return self._cache_history._replace(
             entries=self._list_entries(),
             at=next((one.at for one in reversed(placements) if one.at), self._cache_history.at),
-            requests=self._cache_history.requests + len(placements) - lapses[CacheExpiry.UNKNOWN],
-            short_expiries=self._cache_history.short_expiries + lapses[CacheExpiry.SHORT],
-            long_expiries=self._cache_history.long_expiries + lapses[CacheExpiry.LONG],
-            kept_alive_pauses=self._cache_history.kept_alive_pauses + lapses[CacheExpiry.KEPT_ALIVE],
+            requests=self._cache_history.requests + len(placements) - lapses[CacheStateAfterPause.UNKNOWN],
+            short_expiries=self._cache_history.short_expiries + lapses[CacheStateAfterPause.SHORT],
+            long_expiries=self._cache_history.long_expiries + lapses[CacheStateAfterPause.LONG],
+            kept_alive_pauses=self._cache_history.kept_alive_pauses + lapses[CacheStateAfterPause.KEPT_ALIVE],
             working_set=self.attached,
             attachment_stats={
                 name: self._compute_artifact_stats(name, first)

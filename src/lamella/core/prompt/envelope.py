@@ -115,7 +115,7 @@ class Envelope(Struct, frozen=True, kw_only=True, dict=True):
 def make_envelope(prompt: Prompt, budget: TokenBudget) -> Envelope:
     """Build the envelope of a prompt; the caller must check the invariants before sending it."""
     messages = prompt.messages
-    tokens = count_tokens(prompt, budget)
+    tokens = count_prompt_tokens(prompt, budget)
     layers = (
         prompt.system_layer,
         build_library_layer(
@@ -147,7 +147,7 @@ def _build_turn_layer(prompt: Prompt, tokens: int) -> Layer:
     return make_layer(LayerId.L3, segments=prompt.turn_segments, pieces=pieces, tokens=tokens)
 
 
-def count_tokens(prompt: Prompt, budget: TokenBudget) -> PromptTokenCounts:
+def count_prompt_tokens(prompt: Prompt, budget: TokenBudget) -> PromptTokenCounts:
     """Count the whole request by layer, with images and tool definitions; the rest is ``overhead``."""
     _, pieces, _, images = prompt.rendered_attachments
     count = prompt.tokenizer.count

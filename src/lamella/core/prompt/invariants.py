@@ -276,7 +276,7 @@ HISTORY_CONTENT = PromptInvariant(
 )
 
 
-def _check_tool_pairs(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
+def _check_calls_have_results(envelope: Envelope, _before: Prompt | None) -> Iterable[str]:
     layers = {name: shown_segments(envelope.by_id[name].segments) for name in (LayerId.L2, LayerId.L3, LayerId.L4)}
     # Most requests have no results; the search for one goes through thousands of segments without a loop.
     results = {name: [one for one in some if one.kind == ArtifactKind.TOOL] for name, some in layers.items()}
@@ -324,7 +324,7 @@ def _cuts_between_turns(layer: Layer) -> frozenset[int]:
 TOOL_PAIRS = PromptInvariant(
     name="tool_pairs",
     statement="A tool's call and its result stand together, in the turn that made the call.",
-    check=_check_tool_pairs,
+    check=_check_calls_have_results,
     find_legal_cuts=_cuts_between_turns,
 )
 

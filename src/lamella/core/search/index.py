@@ -275,7 +275,7 @@ def list_passages(
     names = iter(message_ids)
     passages: dict[str, Passage] = {}
     for number, turn in enumerate(turns, start=first_turn_number):
-        for passage in _turn_passages(turn, names, position=f"turn {number}"):
+        for passage in _iter_turn_passages(turn, names, position=f"turn {number}"):
             passages.setdefault(passage.id, passage)
     return tuple(passage for passage in passages.values() if passage.text)
 
@@ -297,10 +297,10 @@ def make_version_passage_id(artifact_id: str, content_hash: str) -> str:
     return f"{artifact_id}@{content_hash.removeprefix('sha256:')[:_HASH_DIGITS]}"
 
 
-def _turn_passages(turn: Turn, message_ids: Iterator[str], *, position: str) -> Iterator[Passage]:
+def _iter_turn_passages(turn: Turn, message_ids: Iterator[str], *, position: str) -> Iterator[Passage]:
     question = next(message_ids)
     if turn.system is not None:
-        yield from _system_passages(turn.system, position=position, message=question)
+        yield from _iter_system_passages(turn.system, position=position, message=question)
     drawn_in = turn.system.inlined if turn.system is not None else ()
     for artifact in (*turn.tool_results, *turn.attached, *drawn_in):
         yield Passage(
@@ -316,13 +316,13 @@ def _turn_passages(turn: Turn, message_ids: Iterator[str], *, position: str) -> 
         yield Passage(
             id=name, place=position, role=MessageAuthor.USER.value, title=_RULE_TITLE, text=text, message=question
         )
-    yield _message_passage(question, MessageAuthor.USER, turn.text, position=position)
-    yield from _tool_result_passages(question, turn.rounds, position=position)
+    yield _make_message_passage(question, MessageAuthor.USER, turn.text, position=position)
+    yield from _iter_tool_result_passages(question, turn.rounds, position=position)
     if turn.reply is not None:
-        yield _message_passage(next(message_ids), MessageAuthor.REPLY, turn.reply, position=position)
+        yield _make_message_passage(next(message_ids), MessageAuthor.REPLY, turn.reply, position=position)
 
 
-def _system_passages(parts: SystemParts, *, position: str, message: str) -> Iterator[Passage]:
+def _iter_system_passages(parts: SystemParts, *, position: str, message: str) -> Iterator[Passage]:
     """Iterate over the parts of a system prompt; a later turn may have replaced them."""
     for name, text in parts.non_empty_parts():
         name_of_version = make_version_passage_id(name, hash_text(text))
@@ -338,7 +338,7 @@ def _describe_image(artifact: Artifact) -> str:
     return f"A picture: {artifact.title} ({'; '.join(sizes)})"
 
 
-def _tool_result_passages(question: str, rounds: Sequence[ToolRound], *, position: str) -> Iterator[Passage]:
+def _iter_tool_result_passages(question: str, rounds: Sequence[ToolRound], *, position: str) -> Iterator[Passage]:
     """Iterate over the tool results of a turn, with the ids that their lines and stubs in the prompt name."""
     for number, one in enumerate(rounds):
         calls = {call.id: call for call in one.calls}
@@ -355,7 +355,7 @@ def _tool_result_passages(question: str, rounds: Sequence[ToolRound], *, positio
             )
 
 
-def _message_passage(message_id: str, role: MessageAuthor, text: str, *, position: str) -> Passage:
+def _make_message_passage(message_id: str, role: MessageAuthor, text: str, *, position: str) -> Passage:
     # The title is the id: receipts name messages by id, so a search must find them by it.
     return Passage(id=message_id, place=position, role=role.value, title=message_id, text=text, message=message_id)
 

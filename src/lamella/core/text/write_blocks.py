@@ -30,7 +30,7 @@ def parse_write_blocks(text: str) -> tuple[tuple[str, str, str], ...]:
 def _iter_blocks(text: str) -> Iterator[tuple[str, str, str]]:
     at, end = 0, len(text)
     while at < end:
-        stop = _line_end(text, at)
+        stop = _find_line_end(text, at)
         line = text[at:stop].rstrip("\n")
         fence = opening_fence(line)
         if fence is not None:
@@ -46,7 +46,7 @@ def _iter_blocks(text: str) -> Iterator[tuple[str, str, str]]:
         yield path, content, whole
 
 
-def _line_end(text: str, at: int) -> int:
+def _find_line_end(text: str, at: int) -> int:
     found = text.find("\n", at)
     return len(text) if found < 0 else found + 1
 
@@ -59,7 +59,7 @@ def _skip_fence(text: str, at: int, inner: int, *, fence: str) -> tuple[int, str
     begun = at
     at = inner
     while at < len(text):
-        stop = _line_end(text, at)
+        stop = _find_line_end(text, at)
         if is_closing_fence(text[at:stop].rstrip("\n"), fence):
             return stop, text[inner:at], text[begun:stop]
         at = stop
@@ -89,12 +89,17 @@ def _parse_block(text: str, at: int) -> tuple[str, str, str, int] | None:
         content = text[head.end() : end].rstrip()
         if content.endswith(_CONTENT_CLOSING_TAG):
             last = end + len(_CLOSING_TAG)
-            return head[1].strip(), _trim_content(content.removesuffix(_CONTENT_CLOSING_TAG)), text[at:last], last
+            return (
+                head[1].strip(),
+                _strip_line_break_after_tag(content.removesuffix(_CONTENT_CLOSING_TAG)),
+                text[at:last],
+                last,
+            )
         end = text.find(_CLOSING_TAG, end + 1)
     return None
 
 
-def _trim_content(content: str) -> str:
+def _strip_line_break_after_tag(content: str) -> str:
     """Return the content without the line break after its opening tag, ending with a line break."""
     text = content.removeprefix("\r").removeprefix("\n")
     return text if not text or text.endswith("\n") else f"{text}\n"
@@ -110,4 +115,4 @@ def _parse_composer(body: str) -> tuple[str, str] | None:
     content, canvas = found.get("content"), found.get("canvas_json")
     if isinstance(canvas, dict):
         content = json.dumps(canvas, ensure_ascii=False, indent=2)
-    return (found["path"].strip(), _trim_content(content)) if isinstance(content, str) else None
+    return (found["path"].strip(), _strip_line_break_after_tag(content)) if isinstance(content, str) else None

@@ -7,24 +7,24 @@ from typing import Any
 from lamella.server.compat.neutral import (
     AnswerEnd,
     AnswerEvent,
+    AnswerReasoningDelta,
     AnswerStart,
+    AnswerTextDelta,
     CallDelta,
     CallEnd,
     CallPart,
     CallStart,
-    FilePart,
+    DocumentPart,
     ImagePart,
     Json,
     JsonFormat,
     NeutralMessage,
     NeutralRequest,
     Part,
-    ReasoningDelta,
     ReasoningEnd,
     ReasoningPart,
     RefusalDelta,
     ResultPart,
-    TextDelta,
     TextPart,
     ToolSpec,
     check_known_fields,
@@ -162,7 +162,9 @@ def _parse_block(request: NeutralRequest, block: Json, param: str) -> Iterator[P
             yield from _parse_visible_block(request, block, param)
 
 
-def _parse_visible_block(request: NeutralRequest, block: Json, param: str) -> Iterator[TextPart | ImagePart | FilePart]:
+def _parse_visible_block(
+    request: NeutralRequest, block: Json, param: str
+) -> Iterator[TextPart | ImagePart | DocumentPart]:
     """Yield the parts of a block that a user or a tool shows the model."""
     match block.get("type"):
         case "text":
@@ -209,7 +211,7 @@ def _parse_image(request: NeutralRequest, block: Json, param: str) -> ImagePart:
     raise unsupported_value_error(f"{param}.source.type", source.get("type"))
 
 
-def _parse_document(request: NeutralRequest, block: Json, param: str) -> Iterator[TextPart | ImagePart | FilePart]:
+def _parse_document(request: NeutralRequest, block: Json, param: str) -> Iterator[TextPart | ImagePart | DocumentPart]:
     source = require_type(block.get("source"), dict, f"{param}.source")
     name = read_optional(block, "title", str, f"{param}.title") or ""
     kind = source.get("type")
@@ -226,11 +228,11 @@ def _parse_document(request: NeutralRequest, block: Json, param: str) -> Iterato
     match kind:
         case "base64":
             media = require_type(source.get("media_type"), str, f"{param}.source.media_type")
-            yield FilePart(media, require_type(source.get("data"), str, f"{param}.source.data"), name=name)
+            yield DocumentPart(media, require_type(source.get("data"), str, f"{param}.source.data"), name=name)
         case "text":
             yield TextPart(require_type(source.get("data"), str, f"{param}.source.data"))
         case "url":
-            yield FilePart(url=require_type(source.get("url"), str, f"{param}.source.url"), name=name)
+            yield DocumentPart(url=require_type(source.get("url"), str, f"{param}.source.url"), name=name)
         case "content" if isinstance(source.get("content"), str):
             yield TextPart(source["content"])
         case "content":
@@ -419,7 +421,7 @@ def _build_part(request: NeutralRequest, part: Part) -> Json:
             return {"type": "text", "text": text} if text else {}
         case ImagePart():
             return {"type": "image", "source": _build_source(part.media_type, part.data, part.url)}
-        case FilePart():
+        case DocumentPart():
             return _build_document(part)
         case ReasoningPart(ApiFormat.MESSAGES, native) if native is not None:
             return native
@@ -440,7 +442,7 @@ def _build_part(request: NeutralRequest, part: Part) -> Json:
             return {"type": "tool_result", "tool_use_id": call, **({"content": content} if content else {}), **failed}
 
 
-def _build_document(part: FilePart) -> Json:
+def _build_document(part: DocumentPart) -> Json:
     title = {"title": part.name} if part.name else {}
     return {"type": "document", "source": _build_source(part.media_type, part.data, part.url), **title}
 
@@ -502,7 +504,7 @@ class MessagesEventReader:
     def _start_block(self) -> Iterator[AnswerEvent]:
         match self._block.get("type"):
             case "text" if self._block.get("text"):
-                yield TextDelta(self._block["text"])
+                yield AnswerTextDelta(self._block["text"])
             case "tool_use":
                 self._block["json"] = ""
                 yield CallStart(str(self._block.get("id")), str(self._block.get("name")))
@@ -510,10 +512,10 @@ class MessagesEventReader:
     def _add_delta(self, delta: Json) -> Iterator[AnswerEvent]:
         match delta.get("type"):
             case "text_delta":
-                yield TextDelta(str(delta.get("text") or ""))
+                yield AnswerTextDelta(str(delta.get("text") or ""))
             case "thinking_delta":
                 self._block["thinking"] = self._block.get("thinking", "") + str(delta.get("thinking") or "")
-                yield ReasoningDelta(str(delta.get("thinking") or ""))
+                yield AnswerReasoningDelta(str(delta.get("thinking") or ""))
             case "signature_delta":
                 self._block["signature"] = self._block.get("signature", "") + str(delta.get("signature") or "")
             case "input_json_delta":
@@ -566,11 +568,11 @@ class MessagesEventWriter:
                     "usage": self._usage(TokenUsage()),
                 }
                 yield _format_sse_event("message_start", message=begun)
-            case TextDelta(text) | RefusalDelta(text) if text:
+            case AnswerTextDelta(text) | RefusalDelta(text) if text:
                 yield from self._begin_block("text", {"type": "text", "text": ""})
                 self._blocks[-1]["text"] += text
                 yield self._format_delta_event({"type": "text_delta", "text": text})
-            case ReasoningDelta(text) if text:
+            case AnswerReasoningDelta(text) if text:
                 yield from self._begin_block("thinking", {"type": "thinking", "thinking": "", "signature": ""})
                 self._blocks[-1]["thinking"] += text
                 yield self._format_delta_event({"type": "thinking_delta", "thinking": text})

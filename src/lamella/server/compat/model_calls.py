@@ -18,38 +18,34 @@ from lamella.providers import (
     Message,
     ModelRequest,
     ProviderReply,
+    ReasoningDelta,
     Role,
     StopDelta,
+    TextDelta,
     ToolCall,
     ToolDefinition,
     Usage,
-)
-from lamella.providers import (
-    ReasoningDelta as ReasoningText,
-)
-from lamella.providers import (
-    TextDelta as AnswerText,
 )
 from lamella.server.compat.json_spans import decode_json
 from lamella.server.compat.neutral import (
     PROVIDER_FORMAT,
     AnswerEnd,
     AnswerEvent,
+    AnswerReasoningDelta,
     AnswerStart,
+    AnswerTextDelta,
     CallDelta,
     CallEnd,
     CallPart,
     CallStart,
-    FilePart,
+    DocumentPart,
     ImagePart,
     Json,
     NeutralMessage,
     NeutralRequest,
-    ReasoningDelta,
     ReasoningEnd,
     ReasoningPart,
     ResultPart,
-    TextDelta,
     TextPart,
     parse_object,
     to_json_text,
@@ -148,7 +144,7 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage, abilities:
                 texts.append(text)
             case ImagePart() if abilities.takes_images and part.data:
                 images.append(_decode_image(part, f"{message.param}.content"))
-            case ImagePart() | FilePart():
+            case ImagePart() | DocumentPart():
                 raise request.unsupported_field_error(f"{message.param}.content", "this model: a picture or a file")
             case CallPart(call, name, arguments):
                 calls.append(ToolCall(id=call, name=name, arguments=arguments))
@@ -288,10 +284,10 @@ async def read_deltas(deltas: AsyncIterator[Delta]) -> AsyncGenerator[AnswerEven
                 has_started = True
                 yield AnswerStart("")
             match delta:
-                case AnswerText(text=text):
-                    yield TextDelta(text)
-                case ReasoningText(text=text):
-                    yield ReasoningDelta(text)
+                case TextDelta(text=text):
+                    yield AnswerTextDelta(text)
+                case ReasoningDelta(text=text):
+                    yield AnswerReasoningDelta(text)
                 case ToolCall():
                     calls.append(delta)
                 case Usage():

@@ -40,7 +40,7 @@ class ImagePart(NamedTuple):
     url: str = ""
 
 
-class FilePart(NamedTuple):
+class DocumentPart(NamedTuple):
     """A document: base64 data with its media type, or an address."""
 
     media_type: str = ""
@@ -68,11 +68,11 @@ class ResultPart(NamedTuple):
     """The result of a tool call."""
 
     call_id: str
-    parts: "tuple[TextPart | ImagePart | FilePart, ...]"
+    parts: "tuple[TextPart | ImagePart | DocumentPart, ...]"
     has_failed: bool = False
 
 
-Part = TextPart | ImagePart | FilePart | ReasoningPart | CallPart | ResultPart
+Part = TextPart | ImagePart | DocumentPart | ReasoningPart | CallPart | ResultPart
 
 
 class NeutralMessage(NamedTuple):
@@ -173,7 +173,7 @@ class AnswerStart(NamedTuple):
     id: str
 
 
-class TextDelta(NamedTuple):
+class AnswerTextDelta(NamedTuple):
     """The next piece of the text."""
 
     text: str
@@ -185,7 +185,7 @@ class RefusalDelta(NamedTuple):
     text: str
 
 
-class ReasoningDelta(NamedTuple):
+class AnswerReasoningDelta(NamedTuple):
     """The next piece of the reasoning that the model shows."""
 
     text: str
@@ -224,7 +224,15 @@ class AnswerEnd(NamedTuple):
 
 
 AnswerEvent = (
-    AnswerStart | TextDelta | RefusalDelta | ReasoningDelta | ReasoningEnd | CallStart | CallDelta | CallEnd | AnswerEnd
+    AnswerStart
+    | AnswerTextDelta
+    | RefusalDelta
+    | AnswerReasoningDelta
+    | ReasoningEnd
+    | CallStart
+    | CallDelta
+    | CallEnd
+    | AnswerEnd
 )
 
 

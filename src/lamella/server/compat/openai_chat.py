@@ -7,24 +7,24 @@ from lamella.server.compat.neutral import (
     PROVIDER_FORMAT,
     AnswerEnd,
     AnswerEvent,
+    AnswerReasoningDelta,
     AnswerStart,
+    AnswerTextDelta,
     CallDelta,
     CallEnd,
     CallPart,
     CallStart,
-    FilePart,
+    DocumentPart,
     ImagePart,
     Json,
     JsonFormat,
     NeutralMessage,
     NeutralRequest,
     Part,
-    ReasoningDelta,
     ReasoningEnd,
     ReasoningPart,
     RefusalDelta,
     ResultPart,
-    TextDelta,
     TextPart,
     ToolSpec,
     check_known_fields,
@@ -146,7 +146,7 @@ def _parse_message(request: NeutralRequest, message: Json, param: str) -> Iterat
 
 def _parse_result(request: NeutralRequest, call: str, content: object, param: str) -> ResultPart:
     parts = _parse_content(request, content, f"{param}.content")
-    return ResultPart(call, tuple(part for part in parts if isinstance(part, TextPart | ImagePart | FilePart)))
+    return ResultPart(call, tuple(part for part in parts if isinstance(part, TextPart | ImagePart | DocumentPart)))
 
 
 def _parse_answer(request: NeutralRequest, message: Json, param: str) -> Iterator[Part]:
@@ -214,17 +214,17 @@ def parse_image_url(url: str) -> ImagePart:
     return ImagePart(url=url) if data is None else ImagePart(media_type=data[0], data=data[1])
 
 
-def _parse_file(request: NeutralRequest, file: Json, param: str) -> FilePart:
+def _parse_file(request: NeutralRequest, file: Json, param: str) -> DocumentPart:
     check_known_fields(request, file, param, ("file_data", "filename"))
     return parse_file_data(file, param)
 
 
-def parse_file_data(file: Json, param: str) -> FilePart:
+def parse_file_data(file: Json, param: str) -> DocumentPart:
     """Return a file whose data is in a data URL."""
     data = split_data_url(read_optional(file, "file_data", str, f"{param}.file_data") or "")
     if data is None:
         raise unsupported_value_error(param, "a file without its data")
-    return FilePart(data[0], data[1], name=read_optional(file, "filename", str, f"{param}.filename") or "")
+    return DocumentPart(data[0], data[1], name=read_optional(file, "filename", str, f"{param}.filename") or "")
 
 
 def _parse_tools(request: NeutralRequest, body: Mapping[str, Any]) -> Iterator[ToolSpec]:
@@ -393,7 +393,7 @@ def _build_messages(request: NeutralRequest, message: NeutralMessage) -> Iterato
         return
     if any(isinstance(part, ReasoningPart) for part in message.parts):
         request.record_ignored_field("reasoning")
-    content = [part for part in message.parts if isinstance(part, TextPart | ImagePart | FilePart)]
+    content = [part for part in message.parts if isinstance(part, TextPart | ImagePart | DocumentPart)]
     calls = [part for part in message.parts if isinstance(part, CallPart)]
     built: Json = {"role": message.role, "content": _build_content(content, message.param)}
     if calls:
@@ -432,7 +432,7 @@ def _build_part(part: Part, param: str) -> Json:
             return {"type": "text", "text": text}
         case ImagePart():
             return {"type": "image_url", "image_url": {"url": image_url(part)}}
-        case FilePart() if part.data:
+        case DocumentPart() if part.data:
             data = f"data:{part.media_type};base64,{part.data}"
             return {"type": "file", "file": {"filename": part.name or "document", "file_data": data}}
     raise unsupported_value_error(f"{param}.content", "this part")
@@ -494,10 +494,10 @@ class ChatChunkReader:
     def _read_delta(self, delta: Json) -> Iterator[AnswerEvent]:
         reasoning = next((delta[name] for name in _REASONING_FIELDS if isinstance(delta.get(name), str)), "")
         if reasoning:
-            yield ReasoningDelta(reasoning)
+            yield AnswerReasoningDelta(reasoning)
         if delta.get("content"):
             yield from self._end_call()
-            yield TextDelta(str(delta["content"]))
+            yield AnswerTextDelta(str(delta["content"]))
         if delta.get("refusal"):
             yield RefusalDelta(str(delta["refusal"]))
         for call in delta.get("tool_calls") or []:
@@ -544,11 +544,11 @@ class ChatChunkWriter:
         match event:
             case AnswerStart():
                 yield self._format_chunk({"role": "assistant", "content": "", "refusal": None})
-            case TextDelta(text) if text:
+            case AnswerTextDelta(text) if text:
                 yield self._format_text_chunk("content", text)
             case RefusalDelta(text) if text:
                 yield self._format_text_chunk("refusal", text)
-            case ReasoningDelta(text) if text:
+            case AnswerReasoningDelta(text) if text:
                 yield self._format_text_chunk("reasoning_content", text)
             case ReasoningEnd() if event.wire.startswith(PROVIDER_FORMAT):
                 self._reasoning = event

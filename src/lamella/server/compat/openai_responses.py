@@ -6,24 +6,24 @@ from typing import Any
 from lamella.server.compat.neutral import (
     AnswerEnd,
     AnswerEvent,
+    AnswerReasoningDelta,
     AnswerStart,
+    AnswerTextDelta,
     CallDelta,
     CallEnd,
     CallPart,
     CallStart,
-    FilePart,
+    DocumentPart,
     ImagePart,
     Json,
     JsonFormat,
     NeutralMessage,
     NeutralRequest,
     Part,
-    ReasoningDelta,
     ReasoningEnd,
     ReasoningPart,
     RefusalDelta,
     ResultPart,
-    TextDelta,
     TextPart,
     ToolSpec,
     check_known_fields,
@@ -198,7 +198,7 @@ def _parse_item(request: NeutralRequest, item: Json, param: str) -> tuple[str, t
         case "function_call_output" | "custom_tool_call_output":
             call = require_type(item.get("call_id"), str, f"{param}.call_id")
             parts = _parse_content(request, item.get("output"), f"{param}.output")
-            kept = tuple(one for one in parts if isinstance(one, TextPart | ImagePart | FilePart))
+            kept = tuple(one for one in parts if isinstance(one, TextPart | ImagePart | DocumentPart))
             return "tool", (ResultPart(call, kept),)
         case "tool_search_output" if item.get("execution", "client") == "client":
             tools = read_optional(item, "tools", list, f"{param}.tools") or []
@@ -238,7 +238,9 @@ def _parse_content(request: NeutralRequest, content: object, param: str) -> Iter
                 yield parse_image_url(require_type(part.get("image_url"), str, f"{at}.image_url"))
             case "input_file" if isinstance(part.get("file_url"), str):
                 check_known_fields(request, part, at, ("type", "file_url", "filename"), unused=_UNUSED_IN_PARTS)
-                yield FilePart(url=part["file_url"], name=read_optional(part, "filename", str, f"{at}.filename") or "")
+                yield DocumentPart(
+                    url=part["file_url"], name=read_optional(part, "filename", str, f"{at}.filename") or ""
+                )
             case "input_file":
                 check_known_fields(request, part, at, ("type", "file_data", "filename"), unused=_UNUSED_IN_PARTS)
                 yield parse_file_data(part, at)
@@ -376,7 +378,7 @@ def _build_items(request: NeutralRequest, message: NeutralMessage) -> Iterator[J
     kind = "output_text" if message.role == "assistant" else "input_text"
     role = {"system": "developer"}.get(message.role, message.role)
     for part in message.parts:
-        if isinstance(part, TextPart | ImagePart | FilePart):
+        if isinstance(part, TextPart | ImagePart | DocumentPart):
             content.append(_build_part(part, kind))
             continue
         if content:
@@ -404,15 +406,15 @@ def _build_result(request: NeutralRequest, result: ResultPart) -> Json:
     return {"type": "function_call_output", "call_id": result.call_id, "output": output}
 
 
-def _build_part(part: TextPart | ImagePart | FilePart, text_type: str) -> Json:
+def _build_part(part: TextPart | ImagePart | DocumentPart, text_type: str) -> Json:
     match part:
         case TextPart(text):
             return {"type": text_type, "text": text}
         case ImagePart():
             return {"type": "input_image", "image_url": image_url(part)}
-        case FilePart() if part.url:
+        case DocumentPart() if part.url:
             return {"type": "input_file", "file_url": part.url}
-        case FilePart():
+        case DocumentPart():
             data = f"data:{part.media_type};base64,{part.data}"
             return {"type": "input_file", "filename": part.name or "document", "file_data": data}
 
@@ -436,11 +438,11 @@ class ResponsesEventReader:
             case "response.created":
                 yield AnswerStart(str((fields.get("response") or {}).get("id") or ""))
             case "response.output_text.delta":
-                yield TextDelta(str(fields.get("delta") or ""))
+                yield AnswerTextDelta(str(fields.get("delta") or ""))
             case "response.refusal.delta":
                 yield RefusalDelta(str(fields.get("delta") or ""))
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                yield ReasoningDelta(str(fields.get("delta") or ""))
+                yield AnswerReasoningDelta(str(fields.get("delta") or ""))
             case "response.output_item.added":
                 item = fields.get("item") or {}
                 if item.get("type") == "function_call":
@@ -505,7 +507,7 @@ class ResponsesEventWriter:
             case AnswerStart():
                 yield self._format_event("response.created", response=self._build_response_body("in_progress"))
                 yield self._format_event("response.in_progress", response=self._build_response_body("in_progress"))
-            case TextDelta(text) if text:
+            case AnswerTextDelta(text) if text:
                 yield from self._begin_message("output_text")
                 self._items[-1]["content"][0]["text"] += text
                 yield self._format_event(
@@ -517,7 +519,7 @@ class ResponsesEventWriter:
                 yield self._format_event(
                     "response.refusal.delta", **self._get_item_position(), content_index=0, delta=text
                 )
-            case ReasoningDelta(text) if text:
+            case AnswerReasoningDelta(text) if text:
                 yield from self._add_reasoning(text)
             case ReasoningEnd(wire, native):
                 yield from self._begin_reasoning()

@@ -23,7 +23,9 @@ from lamella.server.compat.neutral import (
     PROVIDER_FORMAT,
     AnswerEnd,
     AnswerEvent,
+    AnswerReasoningDelta,
     AnswerStart,
+    AnswerTextDelta,
     CallDelta,
     CallEnd,
     CallPart,
@@ -32,11 +34,9 @@ from lamella.server.compat.neutral import (
     NeutralMessage,
     NeutralRequest,
     Part,
-    ReasoningDelta,
     ReasoningEnd,
     ReasoningPart,
     ResultPart,
-    TextDelta,
     TextPart,
     to_json_text,
 )
@@ -290,7 +290,7 @@ async def answer_recalls(
                     is_hidden = not isinstance(event, CallEnd)
                 elif waiting or _is_provider_only(event):
                     waiting.append(event)
-                elif number == 1 or not isinstance(event, AnswerStart | ReasoningDelta | ReasoningEnd):
+                elif number == 1 or not isinstance(event, AnswerStart | AnswerReasoningDelta | ReasoningEnd):
                     yield event
         has_recall = any(isinstance(part, CallPart) and part.name == RECALL_TOOL for part in said)
         for event in waiting:
@@ -319,9 +319,9 @@ def _add_event_to_parts(said: list[Part], event: AnswerEvent) -> None:
     """Add what an event says to the parts of the reply."""
     last = said[-1] if said else None
     match event:
-        case TextDelta(text) if isinstance(last, TextPart):
+        case AnswerTextDelta(text) if isinstance(last, TextPart):
             said[-1] = TextPart(last.text + text)
-        case TextDelta(text) if text:
+        case AnswerTextDelta(text) if text:
             said.append(TextPart(text))
         case ReasoningEnd(wire, native):
             said.append(ReasoningPart(wire, native))
@@ -357,14 +357,14 @@ class StreamMerger(ABC):
 
     def feed(self, chunk: bytes) -> bytes:
         """Read the next bytes of a round; return what the client gets of them."""
-        return b"".join(self._read(raw, event) for raw, event in self._reader.feed_with_raw_bytes(chunk))
+        return b"".join(self._read_raw_event(raw, event) for raw, event in self._reader.feed_with_raw_bytes(chunk))
 
     def read_rest_of_round(self) -> bytes:
         """Read what is left at the end of a round."""
         rest, events = self._reader.finish()
         if not events:
             return b"" if self._is_changed else rest
-        return b"".join(self._read(rest if at == 0 else b"", event) for at, event in enumerate(events))
+        return b"".join(self._read_raw_event(rest if at == 0 else b"", event) for at, event in enumerate(events))
 
     def finish(self) -> bytes:
         """Return the end of the last round."""
@@ -385,10 +385,10 @@ class StreamMerger(ABC):
         self.has_ended = False
         self._begin()
 
-    def _read(self, raw: bytes, event: SseEvent | None) -> bytes:
+    def _read_raw_event(self, raw: bytes, event: SseEvent | None) -> bytes:
         if event is None:
             return raw
-        if self._held and not self._always_passes(event):
+        if self._held and not self._is_always_passed_on(event):
             self._held.append((raw, event))
             self._note_end(event)
             return b""
@@ -401,7 +401,7 @@ class StreamMerger(ABC):
     def _pass(self, raw: bytes, event: SseEvent, fields: Json) -> bytes:
         return format_event(fields, name=event.name) if self._is_changed else raw
 
-    def _always_passes(self, event: SseEvent) -> bool:
+    def _is_always_passed_on(self, event: SseEvent) -> bool:
         return event.name in ("ping", "error")
 
     # What each API does in its own way.
@@ -535,7 +535,7 @@ class ChatMerger(StreamMerger):
     def _begin(self) -> None:
         self._message, self._calls, self._positions = {"role": "assistant", "content": ""}, {}, {}
 
-    def _always_passes(self, event: SseEvent) -> bool:
+    def _is_always_passed_on(self, event: SseEvent) -> bool:
         return b'"error"' in event.data and bool(decode_event(event).get("error"))
 
     def _is_end(self, event: SseEvent) -> bool:

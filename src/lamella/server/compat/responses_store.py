@@ -37,11 +37,11 @@ class ResponseStore:
 
     def save(self, owner: str, response_id: str, response: StoredResponse) -> None:
         """Store a response."""
-        self._set(_text_name(owner, response_id), json.dumps({"input": response.input, "body": response.body}))
+        self._save_text(_text_name(owner, response_id), json.dumps({"input": response.input, "body": response.body}))
 
     def find(self, owner: str, response_id: str) -> StoredResponse | None:
         """Return a response of an owner, or None."""
-        found = self._get(_text_name(owner, response_id))
+        found = self._load_text(_text_name(owner, response_id))
         if found is None:
             return None
         fields: Mapping[str, Any] = json.loads(found)
@@ -65,16 +65,16 @@ class ResponseStore:
 
     def record_owner(self, owner: str, response_id: str) -> None:
         """Record that a response that the upstream keeps belongs to an owner."""
-        self._set(_owner_name(owner, response_id), "1")
+        self._save_text(_owner_name(owner, response_id), "1")
 
     def is_owned_by(self, owner: str, response_id: str) -> bool:
         """Return whether a response that the upstream keeps belongs to an owner; the operator has all of them."""
-        return not owner or self._get(_owner_name(owner, response_id)) is not None
+        return not owner or self._load_text(_owner_name(owner, response_id)) is not None
 
-    def _get(self, name: str) -> str | None:
+    def _load_text(self, name: str) -> str | None:
         return self._shared_table.get_many(name, at=self._clock.now()).get(name)
 
-    def _set(self, name: str, text: str) -> None:
+    def _save_text(self, name: str, text: str) -> None:
         at = self._clock.now()
         self._shared_table.set(name, text, at=at, expires_at=at + _KEPT_FOR)
 

@@ -36,7 +36,7 @@ MADE = ModelCall(
 def test_limit_is_reached_when_used_up(limits: TurnLimits, calls: int, seconds: int, reached: str) -> None:
     clock = SettableClock(START)
     meter = TurnUsage(limits, clock=clock, started=START)
-    meter.recount_usage([MADE] * calls, answer_count=calls)
+    meter.recompute_usage_from_calls([MADE] * calls, answer_count=calls)
     clock.set(START + timedelta(seconds=seconds))
     assert meter.limit_reached_message(2) == reached
 
@@ -45,9 +45,9 @@ def test_auxiliary_calls_count_and_abandoned_answers_do_not() -> None:
     clock = SettableClock(START)
     meter = TurnUsage(TurnLimits(turn_tokens=300), clock=clock, started=START)
     plan, summary = (replace(MADE, purpose=purpose) for purpose in ("plan", "summary"))
-    meter.recount_usage([plan, MADE, plan, MADE], answer_count=1)
+    meter.recompute_usage_from_calls([plan, MADE, plan, MADE], answer_count=1)
     assert meter.limit_reached_message(0) == ""
-    meter.recount_usage([plan, MADE, plan, summary, MADE], answer_count=1)
+    meter.recompute_usage_from_calls([plan, MADE, plan, summary, MADE], answer_count=1)
     assert meter.limit_reached_message(0) == "a turn has at most 300 tokens, and 300 were used"
 
 

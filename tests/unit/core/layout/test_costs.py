@@ -15,7 +15,7 @@ from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.turn import (
     ArtifactForm,
     AttachmentMode,
-    CacheExpiry,
+    CacheStateAfterPause,
     HistoryMode,
     LayoutMode,
     LayoutPlan,
@@ -73,13 +73,17 @@ def test_cached_prompt_is_appended_to() -> None:
     story = Priced()
     story.add_turn("one", attaching(note("a.md", "Short.")))
     layout_plan = story.plan_turn(attaching(note("a.md", "Short.")))
-    assert (layout_plan.keep_messages, layout_plan.expiry) == (None, CacheExpiry.NONE)
+    assert (layout_plan.keep_messages, layout_plan.expiry) == (None, CacheStateAfterPause.NONE)
     assert layout_plan.why.startswith("appended")
 
 
 def test_expired_cache_folds_and_drops_unused() -> None:
     layout_plan = carrying().plan_turn(Turn(text="now"), pause=400)
-    assert (layout_plan.keep_messages, layout_plan.cached_message, layout_plan.expiry) == (1, None, CacheExpiry.SHORT)
+    assert (layout_plan.keep_messages, layout_plan.cached_message, layout_plan.expiry) == (
+        1,
+        None,
+        CacheStateAfterPause.SHORT,
+    )
     assert layout_plan.why.startswith("folded: the cache lapsed")
 
 
@@ -97,7 +101,7 @@ def test_unknown_lifetime_or_time_never_expires() -> None:
     layout_plan = plan_by_cost(
         story.state, story.bind(Turn(text="now")), story.profile, tokenizer=QUARTERS, max_tokens=1e9, at=None
     )
-    assert (layout_plan.keep_messages, layout_plan.expiry) == (None, CacheExpiry.UNKNOWN)
+    assert (layout_plan.keep_messages, layout_plan.expiry) == (None, CacheStateAfterPause.UNKNOWN)
 
 
 def test_smallest_prompt_wins_if_reading_costs_like_writing() -> None:
@@ -321,9 +325,14 @@ def test_repeated_notice_is_no_reason_to_cut() -> None:
 
 @pytest.mark.parametrize(
     ("pause", "lapse"),
-    [(300, CacheExpiry.NONE), (301, CacheExpiry.SHORT), (3_600, CacheExpiry.SHORT), (3_601, CacheExpiry.LONG)],
+    [
+        (300, CacheStateAfterPause.NONE),
+        (301, CacheStateAfterPause.SHORT),
+        (3_600, CacheStateAfterPause.SHORT),
+        (3_601, CacheStateAfterPause.LONG),
+    ],
 )
-def test_expiry_is_short_up_to_one_hour(pause: float, lapse: CacheExpiry) -> None:
+def test_expiry_is_short_up_to_one_hour(pause: float, lapse: CacheStateAfterPause) -> None:
     assert carrying().plan_turn(Turn(text="now"), pause=pause).expiry is lapse
 
 
@@ -414,10 +423,11 @@ def test_keep_alive_counts_as_valid_cache() -> None:
         at=at,
         kept_alive_at=story.at + timedelta(seconds=200),
     )
-    assert (kept.expiry, kept.kept_alive_at) == (CacheExpiry.KEPT_ALIVE, story.at + timedelta(seconds=200))
+    assert (kept.expiry, kept.kept_alive_at) == (CacheStateAfterPause.KEPT_ALIVE, story.at + timedelta(seconds=200))
     assert kept.cached_message is not None
     assert (
-        plan_by_cost(story.state, turn, MARKED, tokenizer=QUARTERS, max_tokens=1e9, at=at).expiry is CacheExpiry.SHORT
+        plan_by_cost(story.state, turn, MARKED, tokenizer=QUARTERS, max_tokens=1e9, at=at).expiry
+        is CacheStateAfterPause.SHORT
     )
 
 

@@ -1,6 +1,6 @@
 from datetime import UTC, datetime
 
-from lamella.core.log.turn import CacheExpiry, LayoutPlan
+from lamella.core.log.turn import CacheStateAfterPause, LayoutPlan
 from lamella.core.prompt.cache_history import (
     AGE_BUCKETS,
     NO_CACHE_HISTORY,
@@ -50,7 +50,12 @@ def test_long_lifetime_applies_up_to_planned_position() -> None:
 
 def test_expiries_are_counted_if_pause_is_known() -> None:
     cache_history = NO_CACHE_HISTORY
-    for lapse in (CacheExpiry.UNKNOWN, CacheExpiry.NONE, CacheExpiry.SHORT, CacheExpiry.LONG):
+    for lapse in (
+        CacheStateAfterPause.UNKNOWN,
+        CacheStateAfterPause.NONE,
+        CacheStateAfterPause.SHORT,
+        CacheStateAfterPause.LONG,
+    ):
         cache_history = record_request(
             cache_history, LayoutPlan(expiry=lapse), question_index=1, working_set=(), known_ids=(), ages={}
         )

@@ -14,7 +14,7 @@ from lamella.core.log.receipts import CompactionReceipt, CompactionStep, Compact
 from lamella.core.log.turn import (
     ArtifactForm,
     AttachmentMode,
-    CacheExpiry,
+    CacheStateAfterPause,
     CarryForwardMode,
     HistoryChangeReason,
     HistoryMode,
@@ -138,7 +138,7 @@ def placements(draw: st.DrawFn, turn: int) -> LayoutPlan:
         cached_message=served,
         long_lifetime_until=draw(st.none() | st.integers(0, 2 * turn)),
         at=draw(st.none() | st.just(STARTED + timedelta(minutes=turn))),
-        expiry=draw(st.sampled_from(CacheExpiry)),
+        expiry=draw(st.sampled_from(CacheStateAfterPause)),
     )
 
 

@@ -3,13 +3,13 @@
 import pytest
 
 from lamella.errors import InvalidOperationError
-from lamella.providers.wire import Block, BreakpointLimits, SectionEnds, plan_breakpoints
+from lamella.providers.wire import BreakpointLimits, RequestBlock, SectionEnds, plan_breakpoints
 
 RULES = BreakpointLimits(max_breakpoints=4, lookback=20, min_tokens=100)
 
 
-def _blocks(number: int, weight: int = 1_000) -> list[Block]:
-    return [Block(size=weight) for _ in range(number)]
+def _blocks(number: int, weight: int = 1_000) -> list[RequestBlock]:
+    return [RequestBlock(size=weight) for _ in range(number)]
 
 
 def test_each_section_ends_with_breakpoint() -> None:
@@ -40,9 +40,11 @@ def test_prefixes_below_minimum_get_no_breakpoint() -> None:
 
 
 def test_breakpoint_moves_to_previous_block_if_not_allowed() -> None:
-    blocks = [Block(size=1_000), Block(size=1_000, can_have_breakpoint=False)]
+    blocks = [RequestBlock(size=1_000), RequestBlock(size=1_000, can_have_breakpoint=False)]
     assert plan_breakpoints(blocks, SectionEnds(tail=1), limits=RULES) == (0,)
-    assert plan_breakpoints([Block(size=1_000, can_have_breakpoint=False)], SectionEnds(tail=0), limits=RULES) == ()
+    assert (
+        plan_breakpoints([RequestBlock(size=1_000, can_have_breakpoint=False)], SectionEnds(tail=0), limits=RULES) == ()
+    )
 
 
 def test_requested_breakpoints_come_first_and_count() -> None:

@@ -10,7 +10,7 @@ from lamella.runners.code_questions import (
     InstructionsInPrompt,
     build_task_turn,
     get_task_state,
-    parse_state,
+    parse_task_state,
     state_from_prompt,
     state_from_tasks,
 )
@@ -54,19 +54,19 @@ def test_block_of_same_name_with_other_text_is_not_the_block() -> None:
 
 def test_state_that_was_given_is_read_back() -> None:
     state = state_from_tasks({CodeTask.FIX, CodeTask.EXPLAIN, CodeTask.REGULAR})
-    assert parse_state(state.to_dict()) == state == InstructionsInPrompt(("regular", "explain", "fix"))
-    assert parse_state(None) == parse_state({}) == InstructionsInPrompt()
+    assert parse_task_state(state.to_dict()) == state == InstructionsInPrompt(("regular", "explain", "fix"))
+    assert parse_task_state(None) == parse_task_state({}) == InstructionsInPrompt()
 
 
 def test_misspelt_field_is_read_and_never_written() -> None:
-    assert parse_state({MISSPELT: True}).has_regular
-    assert MISSPELT not in parse_state({MISSPELT: True}).to_dict()
-    assert not parse_state({MISSPELT: True, REGULAR: False}).has_regular, "the right spelling counts"
+    assert parse_task_state({MISSPELT: True}).has_regular
+    assert MISSPELT not in parse_task_state({MISSPELT: True}).to_dict()
+    assert not parse_task_state({MISSPELT: True, REGULAR: False}).has_regular, "the right spelling counts"
 
 
 def test_reading_state_does_not_change_it() -> None:
     given = {MISSPELT: True, TERMINAL: False, "given": ["explain"]}
-    parse_state(given)
+    parse_task_state(given)
     assert given == {MISSPELT: True, TERMINAL: False, "given": ["explain"]}
 
 
@@ -83,5 +83,5 @@ def test_reading_state_does_not_change_it() -> None:
 )
 def test_invalid_state_is_refused(given: object, what: str) -> None:
     with pytest.raises(InvalidOperationError, match=what) as caught:
-        parse_state(given)
+        parse_task_state(given)
     assert caught.value.hint

@@ -292,7 +292,7 @@ def place_newest_handles(
     ``newest`` are all ``total`` artifacts to list, the newest first. Only those that fit are looked at.
     """
     first, lines = None, list[tuple[Artifact, str]]()
-    left = max_tokens - count(_HANDLE_LIST_HEADING) - count(_list_end(total, names_recall=names_recall))
+    left = max_tokens - count(_HANDLE_LIST_HEADING) - count(_render_end_of_list(total, names_recall=names_recall))
     for artifact in newest:
         first = first or artifact
         line = render_list_line(artifact)
@@ -368,7 +368,7 @@ def _place_lines(
     names_recall: bool,
 ) -> dict[str, PlacedArtifact]:
     """Place the first ``shown`` lines as a list that says how many ``more`` there are, and the others without text."""
-    ends = _list_end(more, names_recall=names_recall) if more else _LIST_END
+    ends = _render_end_of_list(more, names_recall=names_recall) if more else _LIST_END
     listed: dict[str, PlacedArtifact] = {}
     for at, (artifact, line) in enumerate(lines):
         # The first and the last shown entry carry the beginning and the end of the list, so that the frame is placed
@@ -392,7 +392,7 @@ def is_start_or_end_of_handle_list(piece: str) -> bool:
     return piece in (_HANDLE_LIST_HEADING, _NAMED_LIST_HEADING) or piece.endswith(_LIST_END)
 
 
-def _list_end(more: int, *, names_recall: bool) -> str:
+def _render_end_of_list(more: int, *, names_recall: bool) -> str:
     """Return the end of a list that has no room for ``more`` artifacts."""
     return f"and {more:,} more{'; recall finds them' if names_recall else ''}.\n{_LIST_END}"
 
@@ -401,7 +401,7 @@ def _count_lines_that_fit(
     heading: str, lines: Sequence[str], *, count: TokenCounter, max_tokens: int, names_recall: bool
 ) -> int:
     """Return how many lines fit between the beginning and the end of a list."""
-    max_tokens -= count(heading) + count(_list_end(len(lines), names_recall=names_recall))
+    max_tokens -= count(heading) + count(_render_end_of_list(len(lines), names_recall=names_recall))
     for shown, line in enumerate(lines):
         max_tokens -= count(line)
         if max_tokens < 0:
