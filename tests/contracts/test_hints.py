@@ -23,7 +23,7 @@ WORDINGS = ("hints.py",)
 # Texts that are not errors, and words that are correct in every interface.
 EXCEPTIONS = {
     "archive/markdown/legacy.py: <module>": "a pattern",
-    "archive/transcript.py: _reject_numbers": "a datetime is also a plain word for a time",
+    "archive/transcript.py: _reject_numeric_time": "a datetime is also a plain word for a time",
     "cli/doctor_tables.py: print_annotations": "GitHub's format",
     "codebase/repository.py: GitFolder.read_log": "arguments of git",
     "codebase/skeletons.py: <module>": "a pattern",
@@ -46,7 +46,7 @@ EXCEPTIONS = {
 # Checks of values that only a Python program can pass.
 PYTHON_ONLY = {
     "conversation/conversation.py: Conversation._provider_pool": "a conversation without an engine",
-    "conversation/engine.py: _require_part": "an engine built by hand",
+    "conversation/engine.py: _require_configured_part": "an engine built by hand",
     "conversation/past_turns.py: check_tool_outputs": "tool results from a program",
     "conversation/stream.py: stream_checked_deltas": "a custom provider",
     "conversation/tool_executor.py: _define_tool": "functions as tools",
@@ -59,7 +59,7 @@ PYTHON_ONLY = {
     "conversation/validation.py: check_time": "times",
     "conversation/validation.py: check_time_zone": "times",
     "conversation/validation.py: check_provider": "a custom provider",
-    "providers/sdk_objects.py: _finish_stream": "answers of an SDK",
+    "providers/sdk_objects.py: _read_sdk_stream_to_end": "answers of an SDK",
     "wiring/stores.py: open_in_memory_backend": "a custom summarizer",
 }
 INTERFACES: list[Hints] = [

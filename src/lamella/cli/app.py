@@ -62,6 +62,7 @@ COMMANDS: Mapping[str, tuple[str, str, str]] = {
     "tokens": ("lamella.cli.tokens", "tokens_app", _ACCESS_GROUP),
     "acp": ("lamella.cli.acp", "acp", _ACCESS_GROUP),
     "mcp": ("lamella.cli.mcp", "mcp_app", _ACCESS_GROUP),
+    "skill": ("lamella.cli.skill", "skill_app", _ACCESS_GROUP),
     "store": ("lamella.cli.store", "store_app", _SETUP_GROUP),
     "runners": ("lamella.cli.runners", "runners", _SETUP_GROUP),
     "plugins": ("lamella.cli.plugins", "plugins", _SETUP_GROUP),
