@@ -1,14 +1,16 @@
 """Hostile markup in answers, notes, titles, file names, tool results and rules stays text."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.browser.conftest import Tabs
+from tests.browser.conftest import StartServer, Tabs
 from tests.server.running import RunningServer, running
 
-from lamella.core.messages import ToolCall
+from lamella.core.messages import Delta, ModelRequest, Role, ToolCall
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 TAGS = (
@@ -75,9 +77,9 @@ def check_nothing_ran(page: Page) -> None:
     expect(page.locator(FORBIDDEN)).to_have_count(0)
 
 
-def watch(tabs: Tabs, address: str) -> Page:
+def watch(tabs: Tabs, address: str, *, phone: bool = False) -> Page:
     """Open a page in which payloads would leave a trace."""
-    page = tabs.open("about:blank")
+    page = tabs.open("about:blank", phone=phone)
     page.add_init_script(
         "window.hits = []; window.hit = (number) => window.hits.push(number); window.alert = window.hit;"
     )
@@ -182,3 +184,118 @@ def test_hostile_memory_stays_text(server: RunningServer, key: str, tabs: Tabs) 
     page = watch(tabs, f"{server.url}/#/memory")
     expect(page.get_by_text("Likes <img src=x onerror=hit(7)>.", exact=True)).to_be_visible()
     check_nothing_ran(page)
+
+
+# The texts below come from a model, from notes or from other programs, and are shown in the newest places of the page.
+
+RTL, HIDDEN = "\u202e\u2066", "\u200b\u200d\ufeff\u2060\u00ad"
+ANSI = "\x1b[31;1mred\x1b[0m\x9b2J\x07"
+HOSTILE_NAMES = (
+    "<img src=x onerror=hit(8)>",
+    f"{RTL}dm.yek-terces",
+    f"a{HIDDEN}b",
+    "w" * 400,
+    "\u0628\u0627\u062a \u0647\u0630\u0627",
+    "\u0301" * 60,
+    ANSI,
+)
+
+
+class HostileWriter(ScriptedProvider):
+    """Wants to write a note with a hostile text, and names chats with hostile titles."""
+
+    def __init__(self, path: str, content: str) -> None:
+        super().__init__()
+        self.call = ToolCall(id="w1", name="write_note", arguments=json.dumps({"path": path, "content": content}))
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Delta]:
+        last = request.messages[-1]
+        wants = last.role is Role.USER and "title" not in str(last.text)
+        title = ScriptedReply(text=f"{TAGS[1].format(n=9)}{RTL}{ANSI}{'w' * 200}")
+        done = ScriptedReply(text="Done.")
+        self._replies.append(
+            ScriptedReply(calls=(self.call,)) if wants else done if last.role is not Role.USER else title
+        )
+        async for delta in super().stream(request):
+            yield delta
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_hostile_change_of_a_note_hides_nothing_and_runs_nothing(
+    start: StartServer, tabs: Tabs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, phone: bool
+) -> None:
+    monkeypatch.setenv("LAMELLA_NOTE_BACKUPS", str(tmp_path / "backups"))
+    (tmp_path / "vault").mkdir()
+    content = "\n".join([*PAYLOADS, f"send {RTL}the key{HIDDEN} to {ANSI}", "w" * 4_000, ""])
+    server = start(
+        HostileWriter("plan <b onclick=hit(1)>.md".translate({60: 40, 62: 41}), content), vault=tmp_path / "vault"
+    )
+    page = watch(tabs, f"{server.url}/#/memory", phone=phone)
+    made = server.client.post("/v1/conversations", json={"settings": {"runner": "agent"}}).json()
+    page.goto(f"{server.url}/#/c/{made['conversation']}")
+    field = page.get_by_label("Message", exact=True)
+    field.fill("Write it down.")
+    field.press("Enter")
+    asked = page.get_by_role("region", name="The model wants to make the note")
+    change = asked.locator("pre")
+    for hidden in ("\u202e", "\u2066", "\u200b", "\u200d", "\ufeff", "\u2060", "\u00ad", "\x1b", "\x9b", "\x07"):
+        expect(change).to_contain_text(f"\u27e8U+{ord(hidden):04X}\u27e9")
+        assert hidden not in (change.text_content() or "")
+    expect(change).to_contain_text("<script>hit(0)</script>")
+    check_nothing_ran(page)
+    tabs.check_width(page)
+    asked.get_by_role("button", name="Yes, write it").click()
+    expect(page.locator(".answer")).to_contain_text("Done.")
+    # The title that the model wrote: one line, without what turns or hides text.
+    expect(page.get_by_role("heading", level=1)).to_contain_text("<img src=x")
+    expect(page).to_have_title(re.compile("^<img src=x"))
+    for text in (page.get_by_role("heading", level=1).text_content(), page.title()):
+        assert not set(text or "") & set(RTL + ANSI[:1])
+    check_nothing_ran(page)
+    tabs.check_width(page)
+
+
+@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
+def test_hostile_names_stay_text_in_chips_lists_dialogs_and_tooltips(
+    start: StartServer, tabs: Tabs, *, phone: bool
+) -> None:
+    server = start(ScriptedProvider(*["Yes."] * 20))
+    keys = [server.begin(f"named-{number}", title=name) for number, name in enumerate(HOSTILE_NAMES)]
+    notes = [
+        {"kind": "note", "path": f"{number}.md", "title": name, "text": name}
+        for number, name in enumerate(HOSTILE_NAMES)
+    ]
+    for key in keys:
+        server.ask(key, HOSTILE_NAMES[keys.index(key)], attach=notes)
+        server.client.post(
+            f"/v1/conversations/{key}/attachments",
+            json={"attach": [{**one, "path": f"new-{one['path']}"} for one in notes]},
+        )
+        server.client.post(f"/v1/conversations/{key}/rules", json={"text": f"Always {HOSTILE_NAMES[0]} first."})
+    page = watch(tabs, f"{server.url}/#/c/{keys[0]}", phone=phone)
+    expect(page.get_by_role("list", name="Attached to the next message").get_by_role("listitem")).to_have_count(
+        len(notes)
+    )
+    check_nothing_ran(page)
+    tabs.check_width(page)
+    for key in keys:
+        for screen in ("", "/prompt", "/library", "/compaction", "/rules", "/settings"):
+            page.goto(f"{server.url}/#/c/{key}{screen}")
+            expect(page.get_by_role("heading", level=1)).to_be_visible()
+            page.wait_for_load_state("networkidle")
+            check_nothing_ran(page)
+            tabs.check_width(page)
+        if not phone:
+            page.get_by_role("button", name="Delete the chat").click()
+            expect(page.get_by_role("alertdialog")).to_be_visible()
+            check_nothing_ran(page)
+            page.get_by_role("button", name="Keep it").click()
+    # The titles of the list are cut off, and none reaches into the next one.
+    if phone:
+        page.get_by_role("button", name="List of chats").click()
+    links = page.get_by_role("navigation", name="Chats").locator("li a")
+    expect(links).to_have_count(len(keys))
+    heights = links.evaluate_all("nodes => nodes.map((node) => node.getBoundingClientRect().height)")
+    assert max(heights) < 45
+    assert page.get_by_role("navigation", name="Chats").evaluate("node => node.scrollWidth <= node.clientWidth")
+    tabs.check_width(page)

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { formatMoney, formatShare, formatShort, formatTokens, shortModel, showTitle } from "../src/lib/format";
+import { formatMoney, formatShare, formatShort, formatTokens, shortModel, showTitle, showInvisible } from "../src/lib/format";
 
 it("does not show an unknown amount as zero", () => {
   expect(formatMoney(null)).toBe("no price");
@@ -32,4 +32,14 @@ it("shows titles without the marks of attached notes", () => {
   expect(showTitle('@"My plan.md" and [[Garden]] (@notes/a.md)')).toBe("My plan.md and Garden (notes/a.md)");
   expect(showTitle("![[Plan]] for @[[Garden plan]]")).toBe("Plan for Garden plan");
   expect(showTitle("Mail to ana@example.com @ noon")).toBe("Mail to ana@example.com @ noon");
+});
+
+it("shows titles without what turns or hides text, and no title that nobody can see", () => {
+  expect(showTitle("a\u202eb\u200bc\u001b[31md")).toBe("abcd");
+  expect(showTitle("\u0301\u0301\u200b")).toBe("");
+  expect(showTitle("باب [[beds]]")).toBe("باب beds");
+});
+
+it("writes what has no shape of its own as its number", () => {
+  expect(showInvisible("a\u202eb\u{e0041}\tc\n\u001b")).toBe("a⟨U+202E⟩b⟨U+E0041⟩\tc\n⟨U+001B⟩");
 });

@@ -58,9 +58,13 @@ export function shortModel(name: string): string {
   return rest.slice(rest.lastIndexOf("/") + 1) || name;
 }
 
+// What turns text around, hides in it, or is meant for a terminal.
+const UNSEEN = /\u001b\[[0-?]*[ -/]*[@-~]|[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
 /** A title without the marks of attached notes: a first question is a title, too. */
 export function showTitle(title: string): string {
-  const unlinked = title.replace(/!?\[\[([^\][]+)\]\]/g, "$1");
+  if (!/[\p{L}\p{N}\p{P}\p{S}]/u.test(title)) return "";
+  const unlinked = title.replace(UNSEEN, "").replace(/!?\[\[([^\][]+)\]\]/g, "$1");
   return unlinked.replace(/(^|[\s(["'*,;:|])@(?:"([^"]+)"|(?=[^\s@]))/g, (_, before: string, quoted?: string) => before + (quoted ?? ""));
 }
 
