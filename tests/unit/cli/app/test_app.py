@@ -38,3 +38,16 @@ def test_subcommand_without_arguments_is_called_directly() -> None:
 def test_other_arguments_are_parsed(words: str) -> None:
     run = resolve_command(words.split())
     assert getattr(run, "__name__", "") == "<lambda>"
+
+
+@pytest.mark.parametrize("typed", ["lamella chats ", "lamella chats sea"])
+def test_completion_request_lists_the_subcommands_of_the_typed_command(
+    typed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_LAMELLA_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", "2")
+    with pytest.raises(SystemExit) as ended:
+        resolve_command([])()
+    assert ended.value.code == 0
+    assert "search" in capsys.readouterr().out.split()
