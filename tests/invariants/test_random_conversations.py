@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from tests.invariants.items import png
 
-from lamella import ContextBudgetExceededError, Conversation, Image, Note, Selection, ToolResult
+from lamella import ContextBudgetExceededError, Conversation, Image, Note, Selection, ToolResult, Turn
 from lamella.errors import InvalidOperationError
 from lamella.providers import ModelReply, StopReason, ToolCall, ToolOutput
 
@@ -55,7 +55,8 @@ class _Talk:
             attachments=random.choice(("turn", "sticky")),
             window=self.window,
             reserve=0,
-            keep_ledger=False,
+            # Every third conversation also checks that each change of its prefix has a recorded reason.
+            keep_ledger=seed % 3 == 0,
         )
         # Text that no compaction may remove: pins, selections and rules.
         self.fixed = 0
@@ -104,6 +105,7 @@ class _Talk:
         assert turn.tokens.total <= 0.95 * self.window
         # The model has no tools, so nothing may tell it to use one. The user never writes the word.
         assert not any("recall" in message.text for message in turn.messages)
+        self.check_prefix_change(turn)
         if random.random() < 0.3 and not self.run_rounds():
             return
         chat.reply(write(random, random.choice((1, 10, 40, 150, 600, 2 * self.window))))
@@ -152,7 +154,12 @@ class _Talk:
             self.check_refusal(error, 3)
             return
         assert turn.tokens.total <= 0.95 * self.window
+        self.check_prefix_change(turn)
         self.chat.reply("Because.")
+
+    def check_prefix_change(self, turn: Turn) -> None:
+        change = turn.prefix_change
+        assert change is None or change.triggered, f"nothing explains {change.prefix_change}"
 
     def check_refusal(self, error: ContextBudgetExceededError, typed: int) -> None:
         """A refusal is right only for what the user typed, selected and set, and only if that is much of the window."""

@@ -94,7 +94,7 @@ def test_summary_key_covers_all_its_texts() -> None:
 
 def test_repr_of_request_omits_text() -> None:
     request = SummaryRequest(key="k", messages=(Message(role=Role.USER, pieces=("secret",)),), max_tokens=5)
-    assert repr(request) == "SummaryRequest(key='k', max_tokens=5)"
+    assert repr(request) == "SummaryRequest(key='k', max_tokens=5, purpose='summary')"
 
 
 def test_language_form_and_length_are_in_task() -> None:
