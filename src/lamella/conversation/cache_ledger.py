@@ -216,6 +216,8 @@ class UsageTracker:
         self._calls: tuple[ModelCall, ...] = ()
         # When the last request was sent again only to keep its cache entry.
         self._keep_alive_times: tuple[datetime, ...] = ()
+        # When the last turn was sent on after tool outputs or a compaction; None if it was not.
+        self._continued_at: datetime | None = None
 
     @property
     def last_request(self) -> CacheRequest | None:
@@ -223,9 +225,9 @@ class UsageTracker:
         return self._cache_ledger.last_request
 
     @property
-    def asked_at(self) -> datetime | None:
-        """When the last turn was asked."""
-        return self._asked_at
+    def idle_since(self) -> datetime | None:
+        """When the last request was sent, apart from keep-alives."""
+        return self._continued_at or self._asked_at
 
     @property
     def keep_alive_times(self) -> Sequence[datetime]:
@@ -418,6 +420,7 @@ class UsageTracker:
         """Record that a turn was asked, and keep its ledger."""
         before = self._keep_alive_times[-1] if self._keep_alive_times else self._asked_at
         self._pause_seconds = (at - before).total_seconds() if at and before else None
+        self._continued_at = None
         self._cache_ledger, self._asked_at, self._calls, self._resend_pause_seconds, self._keep_alive_times = (
             ledger,
             at,
@@ -439,7 +442,8 @@ class UsageTracker:
 
     def record_continued_turn(self, ledger: CacheLedger) -> None:
         """Keep the ledger of a turn that is sent on, after tool outputs or after a compaction."""
-        self._cache_ledger = ledger
+        self._cache_ledger, self._keep_alive_times = ledger, ()
+        self._continued_at = None if ledger.last_request is None else ledger.last_request.at
         self._last_response_id = self._calls[-1].id if self._calls else self._last_response_id
         self._record_prefix_use(ledger)
 

@@ -1811,16 +1811,20 @@ class Conversation:
         """Return when the last request should be sent again to keep its cache entry, and the cost; None if never."""
         builder = self._prompt_builder()
         return plan_keep_alive(
-            builder.usage_tracker, builder.current_state[0], at=at or self._backend.default_change_time()
+            builder.usage_tracker,
+            builder.current_state[0],
+            at=at or self._backend.default_change_time(),
+            awaits_tool_outputs=bool(builder.pending_tool_calls),
         )
 
     def build_keep_alive_request(self) -> ModelRequest | None:
         """Return the last request again with a minimal answer length.
 
-        Returns None if there was no request, or if a turn awaits its reply.
+        Returns None if there was no request, or if a model is answering it.
         """
-        last = self._prompt_builder().last_prompt
-        if last is None or last.model is None or self._prompt_builder().is_awaiting_reply:
+        builder = self._prompt_builder()
+        last, is_answering = builder.last_prompt, builder.is_awaiting_reply and not builder.pending_tool_calls
+        if last is None or last.model is None or is_answering:
             return None
         return make_request(
             make_envelope(last, self._resolved_settings.prompt_settings.budget),

@@ -73,13 +73,18 @@ class KeepAlivePlan(Struct, frozen=True, kw_only=True):
     return_probability: float
 
 
-def plan_keep_alive(usage_tracker: UsageTracker, state: PromptState, *, at: datetime | None) -> KeepAlivePlan | None:
-    """Plan the next keep-alive from a state between two turns.
+def plan_keep_alive(
+    usage_tracker: UsageTracker, state: PromptState, *, at: datetime | None, awaits_tool_outputs: bool = False
+) -> KeepAlivePlan | None:
+    """Plan the next keep-alive, between two turns or while the last request's tool calls await their outputs.
 
-    Returns None if the cache has expired, if a keep-alive does not pay, or if the time of the last request is unknown.
+    Tools may take long, and some wait for a person. Returns None if a model is answering, if the cache has expired, if a
+    keep-alive does not pay, or if the time of the last request is unknown.
     """
-    sent, asked_at, last = usage_tracker.last_request, usage_tracker.asked_at, state.last_prompt
-    if at is None or sent is None or sent.at is None or asked_at is None or last is None or state.waits_for_reply:
+    sent, idle_since, last = usage_tracker.last_request, usage_tracker.idle_since, state.last_prompt
+    if at is None or sent is None or sent.at is None or idle_since is None or last is None:
+        return None
+    if state.waits_for_reply and not awaits_tool_outputs:
         return None
     pricing = usage_tracker.get_pricing(sent.model)
     due = keep_alive_interval(pricing.profile)
@@ -87,7 +92,7 @@ def plan_keep_alive(usage_tracker: UsageTracker, state: PromptState, *, at: date
         return None
     due_at = sent.at + timedelta(seconds=due)
     chance = return_probability_in_next_lifetime(
-        state.cache_history, (due_at - asked_at).total_seconds(), pricing.profile
+        state.cache_history, (due_at - idle_since).total_seconds(), pricing.profile
     )
     lasting = last.layout_plan.long_lifetime_until
     lasts = 0 if lasting is None else count_messages_tokens(last.messages[: lasting + 1], last.tokenizer)

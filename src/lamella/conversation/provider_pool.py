@@ -220,10 +220,10 @@ async def keep_alive(
 ) -> int:
     """Send the last request again each time it is due, up to the configured number, and return the count.
 
-    It ends early if the next one would not pay, if the cache expired before it could be sent, or if the conversation
-    continued. ``send_context_for`` returns the send context for a model. With ``once`` it does not wait: it sends one
-    keep-alive if that is due now, regardless of the settings. If a keep-alive for this conversation is already running,
-    it returns 0.
+    The last request is that of an answered question, or one whose tool calls await their outputs. It ends early if the
+    next one would not pay, if the cache expired before it could be sent, or if the conversation continued.
+    ``send_context_for`` returns the send context for a model. With ``once`` it does not wait: it sends one keep-alive if
+    that is due now, regardless of the settings. If a keep-alive for this conversation is already running, it returns 0.
     """
     if chat.is_kept_alive:
         return 0
@@ -246,7 +246,8 @@ async def _keep_alive_loop(chat: "Conversation", send_context_for: Callable[[str
             break
         await send_context.sleep(max(0.0, (due.due_at - send_context.clock.now()).total_seconds()))
         # Check again after sleeping: the computer may have been suspended past the due time.
-        if await send_context.workers.run(partial(_plan_next_keep_alive, chat, send_context, head)) is None:
+        check = partial(_plan_next_keep_alive, chat, send_context, head, request=request)
+        if await send_context.workers.run(check) is None:
             break
         await _send_keep_alive_and_record_it(chat, request, send_context, head=head)
         made += 1
@@ -259,20 +260,30 @@ async def _send_keep_alive(chat: "Conversation", send_context_for: Callable[[str
     if request is None:
         return 0
     send_context, head = send_context_for(request.model), chat.head
-    due = await send_context.workers.run(partial(_plan_next_keep_alive, chat, send_context, head))
+    due = await send_context.workers.run(partial(_plan_next_keep_alive, chat, send_context, head, request=request))
     if due is None or due.due_at > send_context.clock.now():
         return 0
     await _send_keep_alive_and_record_it(chat, request, send_context, head=head)
     return 1
 
 
-def _plan_next_keep_alive(chat: "Conversation", send_context: SendContext, head: str) -> KeepAlivePlan | None:
-    """Return the next keep-alive if the conversation has not continued.
+def _plan_next_keep_alive(
+    chat: "Conversation", send_context: SendContext, head: str, *, request: ModelRequest
+) -> KeepAlivePlan | None:
+    """Return the next keep-alive if the conversation has not continued after ``request``.
 
-    The conversation is read again, because another process that has it open may have sent a keep-alive too.
+    Between two turns the conversation is read again, because another process that has it open may have sent a keep-alive
+    too.
     """
     if chat.head != head:
         # A turn is being sent. Do not reload the conversation during it.
+        return None
+    if chat.pending_tool_calls:
+        # The question stays the head while a turn calls tools, but each request has more messages.
+        now = chat.build_keep_alive_request()
+        is_same = now is not None and len(now.messages) == len(request.messages)
+        return chat.plan_keep_alive(at=send_context.clock.now()) if is_same else None
+    if chat.build_keep_alive_request() is None:
         return None
     chat.reload()
     return chat.plan_keep_alive(at=send_context.clock.now()) if chat.head == head else None

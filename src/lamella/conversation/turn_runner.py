@@ -8,9 +8,10 @@ A request is retried where that may help, but never after the first text arrived
 and its answer as soon as it ends. Text that arrived before a stop or a broken connection is kept.
 """
 
+import asyncio
 from asyncio import CancelledError
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -471,7 +472,7 @@ class TurnRunner:
             else:
                 # Each result is recorded when it comes and before its event is sent, so that a tool whose result was
                 # lost is the only one that runs again.
-                async with aclosing(tools.run(pending_calls, definitions)) as coming:
+                async with self._keep_alive(), aclosing(tools.run(pending_calls, definitions)) as coming:
                     async for some in coming:
                         pending_calls = list_open_calls(pending_calls, some)
                         if not pending_calls:
@@ -490,6 +491,25 @@ class TurnRunner:
                 raise sent_on
             turn, pending_calls = sent_on, ()
             yield TurnEvent(kind=EventName.ENVELOPE, turn=turn)
+
+    @asynccontextmanager
+    async def _keep_alive(self) -> AsyncGenerator[None, None]:
+        """Keep the provider's cache while tools run, if the settings say so. Some tools wait for a person."""
+        if not self._conversation.max_keep_alives:
+            yield
+            return
+
+        async def keep() -> None:
+            # The turn must not fail because its cache entry was not kept.
+            with suppress(LamellaError):
+                await self._conversation.keep_alive()
+
+        keeping = asyncio.create_task(keep())
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
 
     async def _limit_reached_message(self, usage: TurnUsage, *, rounds: int) -> str:
         """Return a text naming the limit that a turn with this many tool rounds has reached, or ""."""

@@ -404,8 +404,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keep_alive: Annotated[
         int,
         Meta(
-            description="How often the last request is repeated while a conversation is idle, to keep the provider's "
-            "cache; at most 2."
+            description="How often the last request is repeated while a conversation is idle or a tool waits, to keep "
+            "the provider's cache; at most 2."
         ),
     ] = 0
     secrets: Annotated[

@@ -6,15 +6,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
+from tests.waiting import wait_until
 
 import lamella
 from lamella import Note
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.provider_pool import keep_alive
-from lamella.conversation.turn import TurnRequest
+from lamella.conversation.turn import ModelAnswer, TurnRequest
 from lamella.conversation.turn_runner import SendContext
+from lamella.core.artifacts.model import ToolDefinition
 from lamella.core.log.turn import CacheStateAfterPause, LayoutPlan
-from lamella.core.messages import Usage
+from lamella.core.messages import ModelReply, StopReason, ToolCall, ToolOutput, Usage
 from lamella.core.values import replace
 from lamella.errors import ProviderOverloadedError, SettingError
 from lamella.schemas.ledger import expired_cache_to_json
@@ -177,6 +179,97 @@ def test_new_question_ends_keep_alive() -> None:
 
     sitting.on_sleep = ask
     assert (sitting.keep(), sitting.provider.requests) == (0, [])
+
+
+ASK_PERSON = ToolCall(id="c1", name="ask_person", arguments="{}")
+
+
+def begin_waiting(*lines: ScriptedReply, **settings: object) -> Sitting:
+    """A chat whose model called a tool that waits for a person."""
+    sitting = Sitting(*lines, **settings)  # type: ignore[arg-type]
+    turn_request = TurnRequest(
+        text="May I?",
+        attach=(Note(path="a.md", text=LONG).to_artifact(),),
+        tools=(ToolDefinition(name="ask_person", description="", parameters="{}"),),
+    )
+    sitting.chat.ask(turn_request, at=sitting.clock.now())
+    called = ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(ASK_PERSON,))
+    sitting.chat.reply(ModelAnswer(reply=called), at=sitting.clock.now())
+    return sitting
+
+
+def test_keep_alive_while_a_tool_waits_for_a_person() -> None:
+    sitting = begin_waiting(PONG, PONG, PONG, keep_alive=2)
+    sent = sitting.chat.current_state[0].last_prompt
+    assert sent is not None
+    assert sitting.keep() == 2
+    assert [request.messages for request in sitting.provider.requests] == [sent.messages] * 2
+    assert sorted(call.purpose for call in sitting.chat.ledger()[-1]) == ["answer", "keep_alive", "keep_alive"]
+    sitting.clock.advance(LIFETIME * 0.7)
+    turn = sitting.chat.submit_tool_outputs([ToolOutput(call="c1", output="Yes.")], at=sitting.clock.now())
+    assert turn.cache is not None
+    assert turn.cache.read > 0.9 * turn.tokens.total
+    assert [message.text for message in turn.messages if message.call_id] == ["Yes."]
+
+
+def test_keep_alive_while_waiting_is_off_by_default_and_priced() -> None:
+    sitting = begin_waiting()
+    assert (sitting.keep(), sitting.provider.requests) == (0, [])
+    sitting.clock.advance(LIFETIME * 0.85)
+    planned = sitting.chat.plan_keep_alive(at=sitting.clock.now())
+    assert planned is not None
+    assert planned.due_at == NOON + timedelta(seconds=DUE)
+    assert planned.cost is not None
+    warning = sitting.chat.estimate_cache_expiry()
+    assert warning is not None
+    assert warning.keep_alive == planned
+
+
+def test_answer_of_the_person_ends_keep_alive() -> None:
+    sitting = begin_waiting(PONG, keep_alive=2)
+
+    def answer() -> None:
+        sitting.chat.submit_tool_outputs([ToolOutput(call="c1", output="Yes.")], at=sitting.clock.now())
+
+    sitting.on_sleep = answer
+    assert (sitting.keep(), sitting.provider.requests) == (0, [])
+    # A model answers now, so there is nothing to keep.
+    assert sitting.chat.plan_keep_alive(at=sitting.clock.now()) is None
+    assert sitting.chat.build_keep_alive_request() is None
+
+
+def test_each_request_of_a_turn_has_its_own_keep_alives() -> None:
+    sitting = begin_waiting(PONG, PONG, keep_alive=1)
+    assert sitting.keep() == 1
+    sitting.chat.submit_tool_outputs([ToolOutput(call="c1", output="Yes.")], at=sitting.clock.now())
+    called = ModelReply(text="", stop=StopReason.TOOL_CALLS, calls=(replace(ASK_PERSON, id="c2"),))
+    sitting.chat.reply(ModelAnswer(reply=called), at=sitting.clock.now())
+    assert sitting.keep() == 1
+    assert len(sitting.provider.requests[1].messages) == len(sitting.provider.requests[0].messages) + 2
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_running_agent_keeps_its_cache_while_a_tool_waits(allowed: int) -> None:
+    provider = ScriptedProvider(ScriptedReply(calls=(ASK_PERSON,)), "Done.")
+    seen: list[bool] = []
+
+    async def run() -> None:
+        def ask_person() -> str:
+            """Ask a person."""
+            if allowed:
+                wait_until(lambda: chat.is_kept_alive, "a keep-alive is planned")
+            seen.append(chat.is_kept_alive)
+            return "Yes."
+
+        async with lamella.open("memory:", model=CLAUDE, provider=provider) as engine:
+            chat = await engine.conversation("demo", layout="auto", keep_alive=allowed)
+            note = Note(path="a.md", text=LONG)
+            async for _ in chat.send("May I?", attach=[note], runner="agent", tools=[ask_person]):
+                pass
+            seen.append(chat.is_kept_alive)
+
+    asyncio.run(run())
+    assert seen == [bool(allowed), False]
 
 
 class Settled:
