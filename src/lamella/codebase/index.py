@@ -257,12 +257,12 @@ class CodeRanker:
         """Return the paths ``candidates`` with their scores, the best first and equal scores by path."""
         parts: dict[str, dict[str, float]] = {path: {} for path in candidates}
         terms = build_fts_terms(question)
-        ((count,),) = self._tables.execute(_COUNT_FILES, (_FEW_FILES + 1,))
-        few = count if count <= _FEW_FILES else None
+        ((count,),) = self._tables.execute(_COUNT_FILES, (_MAX_SCORED_FILES + 1,))
+        few = count if count <= _MAX_SCORED_FILES else None
         if terms:
             self._add_word_scores(terms, parts, file_count=few)
             self._add_commit_scores(" OR ".join(terms), parts)
-        self._add_recency_scores(parts, weight=1.0 if few is None else _TIE_BREAK_WEIGHT)
+        self._add_recency_scores(parts, weight=1.0 if count > _FEW_FILES else _TIE_BREAK_WEIGHT)
         for path in recent_paths:
             if path in parts:
                 parts[path]["touched"] = 1.0

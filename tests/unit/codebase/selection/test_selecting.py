@@ -147,3 +147,14 @@ def test_overview_names_absolute_root_once(tmp_path: Path, label: str, listed: s
     )
     assert listed in selection.overview
     assert selection.overview.count("/home/person/repo") == (label == "/home/person/repo")
+
+
+def test_parts_of_a_name_count_although_most_files_have_the_words() -> None:
+    files = {f"part{number}.py": "def write():\n    output = terminal.strip()\n" for number in range(20)}
+    files["compat.py"] = "def should_strip_ansi(output):\n    return not output.terminal\n"
+    files["other.py"] = "def nothing():\n    return 1\n"
+    question = "Where is the colour stripped when output is not a terminal?"
+    selection = select_from_texts(files, question, secrets=WATCH, budget=4_000, count_tokens=count)
+    scores = {one.path: one.score for one in selection.files}
+    assert scores["compat.py"] > scores["other.py"]
+    assert scores["compat.py"] > 0.1
