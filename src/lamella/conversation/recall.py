@@ -318,12 +318,19 @@ def answer_recall(arguments: Mapping[str, object], recall: SearchFunction, *, ma
             f"Nothing found: nothing that left the prompt fits {query!r}. What was not found may still stand in the "
             "prompt itself."
         )
+    if start is None and any(_is_id_of_tool_result(query, one) for one in found):
+        # A placeholder names a cleared result by its id. Whoever follows it wants the result and not a passage of it.
+        start = 0
     if start is None:
         return "\n\n".join(_render_hits(found, max_chars))
     # Earlier recall results contain the same id. The passage whose title starts with the query is the one meant.
     return _render_hit_from(
         next((one for one in found if one.passage.title.startswith(query)), found[0]), start, max_chars=max_chars
     )
+
+
+def _is_id_of_tool_result(query: str, hit: SearchHit) -> bool:
+    return query.startswith("tool:") and hit.passage.title.partition(" ")[0] == query.strip()
 
 
 def _render_hit_from(hit: SearchHit, start: int, *, max_chars: int) -> str:

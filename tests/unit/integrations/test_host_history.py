@@ -25,7 +25,7 @@ from lamella.integrations.host_history import (
 SYSTEM = "You find files."
 RECALL = HostHistories(settings={}).recall_tool
 TOOLS = (Tool(name="read", description="Reads a file."), RECALL)
-_LEFT_OUT = re.compile(r"<left_out>.* (?P<id>tool:\S+)\.</left_out>")
+_LEFT_OUT = re.compile(r"<left_out>.* (?P<id>tool:\S+)\. Make the call again to read it\.</left_out>")
 
 
 def _ask(text: str) -> HostMessage:
@@ -117,7 +117,7 @@ def test_unused_results_are_cleared_and_one_recall_away() -> None:
     for position, text in enumerate(sent[-1]):
         cleared = _LEFT_OUT.search(text)
         if cleared is not None:
-            answer = asyncio.run(histories.recall(cleared["id"], call_id=None, start=0))
+            answer = asyncio.run(histories.recall(cleared["id"], call_id=None))
             assert messages[position].text in answer
             recalled += 1
     assert recalled >= 10
