@@ -20,6 +20,9 @@ from tests.clients.programs import (
     AIDER_PACKAGES,
     LITELLM_PACKAGES,
     NODE_PACKAGES,
+    NOTES_ANSWER,
+    NOTES_QUESTION,
+    NOTES_TOOL,
     PROGRAMS,
     PYTHON_PACKAGES,
     Program,
@@ -35,6 +38,7 @@ _HEADERS = (
     "anthropic-version", "anthropic-beta", "session-id", "session_id", "thread-id", "x-session-id", "openai-beta",
     "x-claude-code-session-id", "conversation_id", "originator",
 )  # fmt: skip
+_WAITING_TOOL = "WaitForMcpServers"
 # Enough of a text to see what it is. Programs send long instructions, which are theirs.
 _KEPT_CHARS = 160
 _PRIVATE = re.compile(
@@ -44,13 +48,30 @@ _PRIVATE = re.compile(
 
 
 def answer_program(call: Call) -> Outcome:
-    """Answer as usual; a request for JSON gets JSON."""
+    """Answer as usual; a request for JSON gets JSON, and a question about notes calls the tool that searches them."""
+    if NOTES_QUESTION.encode() in call.raw:
+        return _answer_from_notes(call)
     if b'"json_schema"' not in call.raw:
         return answer_usually(call)
     text = json.dumps({"tide": "noon", "day": "today"})
     if call.path.partition("?")[0].endswith("/messages"):
         return Flow(chunks=message_events({"type": "text", "text": text}))
     return Flow(chunks=chat_events(text)) if call.body.get("stream") else json_answer(chat_body(text))
+
+
+def _answer_from_notes(call: Call) -> Outcome:
+    """Answer with what the tool found, or call it; without the tool the answer is not known.
+
+    Claude Code begins while its servers still start, and offers a tool that waits for them.
+    """
+    offered = [tool.get("name") for tool in call.body.get("tools", ())]
+    if NOTES_ANSWER.encode() in call.raw:
+        return Flow(chunks=message_events({"type": "text", "text": f"{NOTES_ANSWER}."}))
+    for name, given in ((NOTES_TOOL, {"query": "tide"}), (_WAITING_TOOL, {})):
+        if name in offered:
+            block = {"type": "tool_use", "id": f"toolu_{len(call.raw)}", "name": name, "input": given}
+            return Flow(chunks=message_events(block, stop="tool_use"))
+    return Flow(chunks=message_events({"type": "text", "text": "No tool for notes was offered."}))
 
 
 def install(folder: Path) -> None:
@@ -121,6 +142,8 @@ def main(arguments: Sequence[str]) -> int:
     for program in PROGRAMS:
         if names and program.name not in names:
             continue
+        if "--record" in arguments and program.is_host:
+            continue
         if "--record" in arguments:
             recorded = record(program, installed)
             print(f"{program.name}: {len(recorded)} requests recorded", flush=True)
@@ -128,7 +151,8 @@ def main(arguments: Sequence[str]) -> int:
             RECORDED.mkdir(exist_ok=True)
             (RECORDED / f"{program.name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
             continue
-        for kinds in (_UPSTREAMS, _OTHER_UPSTREAMS):
+        # What a host calls does not depend on the upstream's API.
+        for kinds in (_UPSTREAMS,) if program.is_host else (_UPSTREAMS, _OTHER_UPSTREAMS):
             kind = kinds[program.wire]
             wrong = check(program, installed, kind)
             print(f"{program.name}, upstream {kind}: {wrong or 'ok'}", flush=True)

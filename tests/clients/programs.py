@@ -3,11 +3,16 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 QUESTION = "When is high tide?"
+# For an agent host with the MCP server: the answer is only in the notes.
+NOTES_QUESTION = "What do my notes say about the tide?"
+NOTES_ANSWER = "The bridge opens at noon"
+NOTES_TOOL = "mcp__lamella__search_notes"
 KEY = "sk-unused"
 _SECONDS = 900
 
@@ -33,11 +38,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program, the API that it speaks, and how it is run."""
+    """A program, the API that it speaks, and how it is run; with ``is_host`` it calls the MCP server's tools."""
 
     name: str
     wire: str
     make_run: Callable[[Path, str, Path], Run]
+    is_host: bool = False
 
 
 def run_program(program: Program, installed: Path, address: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -74,6 +80,20 @@ def _claude_code(installed: Path, address: str, _folder: Path) -> Run:
         "DISABLE_AUTOUPDATER": "1",
     }
     return Run(command=[str(installed / "node_modules/.bin/claude"), "-p", QUESTION], environment=own)
+
+
+def _claude_code_host(installed: Path, address: str, folder: Path) -> Run:
+    command = [sys.executable, "-c", "import sys; from lamella.cli import main; sys.exit(main())"]
+    server = {"command": command[0], "args": [*command[1:], "mcp", "serve", str(folder / "notes")]}
+    flags = ["--mcp-config", str(folder / "mcp.json"), "--strict-mcp-config", "--allowedTools", NOTES_TOOL]
+    return Run(
+        command=[str(installed / "node_modules/.bin/claude"), "-p", NOTES_QUESTION, *flags],
+        environment=_claude_code(installed, address, folder).environment,
+        files={
+            "mcp.json": json.dumps({"mcpServers": {"lamella": server}}),
+            "notes/tides.md": f"# Tides\n\nThe tide is high at dusk. {NOTES_ANSWER}.\n",
+        },
+    )
 
 
 def _codex(installed: Path, address: str, folder: Path) -> Run:
@@ -228,6 +248,7 @@ console.log(made.content[0].text);
 
 PROGRAMS = (
     Program(name="claude-code", wire="messages", make_run=_claude_code),
+    Program(name="claude-code-host", wire="messages", make_run=_claude_code_host, is_host=True),
     Program(name="codex", wire="responses", make_run=_codex),
     Program(name="opencode", wire="chat", make_run=_opencode),
     Program(name="aider", wire="chat", make_run=_aider),
