@@ -10,24 +10,35 @@ from lamella.lazy_imports import make_lazy_exports
 
 if TYPE_CHECKING:
     from lamella.core.log.events.compaction import StageSpec, WorkflowSpec
-    from lamella.ports import StageDecision, StageProgress, WorkflowProgress
+    from lamella.core.workflow.document import DocumentProblem, DocumentSection, WorkflowDocument
+    from lamella.ports import StageDecision, StageProgress, StageWrite, WorkflowProgress
+    from lamella.wiring.documents import list_citation_styles, read_references, write_document
     from lamella.wiring.workflows import get_workflow, list_workflows
 
 __all__ = [
+    "DocumentProblem",
+    "DocumentSection",
     "StageDecision",
     "StageProgress",
     "StageSpec",
+    "StageWrite",
+    "WorkflowDocument",
     "WorkflowError",
     "WorkflowProgress",
     "WorkflowSpec",
     "get_workflow",
+    "list_citation_styles",
     "list_workflows",
+    "read_references",
+    "write_document",
 ]
 
 if not TYPE_CHECKING:
     _HOMES = {
         "lamella.core.log.events.compaction": ("StageSpec", "WorkflowSpec"),
-        "lamella.ports": ("StageDecision", "StageProgress", "WorkflowProgress"),
+        "lamella.core.workflow.document": ("DocumentProblem", "DocumentSection", "WorkflowDocument"),
+        "lamella.ports": ("StageDecision", "StageProgress", "StageWrite", "WorkflowProgress"),
+        "lamella.wiring.documents": ("list_citation_styles", "read_references", "write_document"),
         "lamella.wiring.workflows": ("get_workflow", "list_workflows"),
     }
     __getattr__, __dir__ = make_lazy_exports(__name__, _HOMES)

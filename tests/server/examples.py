@@ -28,6 +28,8 @@ WANTS = ScriptedReply(text="Let me look.", calls=(ToolCall(id="call_1", name="ti
 WRITES = ToolCall(id="call_2", name="write_note", arguments=json.dumps({"path": "beds.md", "content": "Beans.\n"}))
 LONG = "It is said in the plan, at some length, and goes on so for a while. " * 12
 ASKED = [{"role": "user", "content": "When to sow?"}]
+REFERENCES = [{"title": "Desks", "author": ["Doe, Jane"], "year": 2020}]
+TABLE = {"caption": "Bookings by floor", "columns": ["floor", "bookings"], "rows": [["1", "12"]]}
 FIELDS = {"problem": "Desks are booked twice.", "goals": ["No desk is booked twice."]}
 _IDS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{20}|[0-9a-f]{16}|[0-9a-f]{12})(?![0-9a-f])")
 _STAMP = re.compile(r"20\d\d/\d\d/\d\d \d\d:\d\d:\d\d")
@@ -208,6 +210,15 @@ def _work(call: Ask) -> None:
     call(f"POST {CHAT}/workflow/approve", {"decision": "Double bookings of desks end."}, conversation="desks")
     call(f"GET {CHAT}/workflow", conversation="desks")
     call(f"GET {CHAT}/workflow/export", conversation="desks", query={"title": "Desks"})
+    call(f"POST {CHAT}/workflow/references", {"references": REFERENCES}, conversation="desks")
+    call(f"PUT {CHAT}/workflow/exhibits/{{key}}", TABLE, conversation="desks", key="tbl:floors")
+    call(f"GET {CHAT}/workflow/check", conversation="desks")
+    call(f"GET {CHAT}/workflow/document", conversation="desks", query={"format": "html", "style": "ieee"})
+    call(f"DELETE {CHAT}/workflow/items/{{key}}", conversation="desks", key="tbl:floors")
+    call(f"POST {CHAT}/workflow/undo", conversation="desks")
+    call(f"PATCH {CHAT}/workflow/data", {"fields": {"state": "By hand."}}, conversation="desks")
+    call(f"POST {CHAT}/workflow/submit", conversation="desks")
+    call(f"POST {CHAT}/workflow/revise", {"note": "Say who books."}, conversation="desks")
     call(f"POST {CHAT}/workflow/rewind", {"stage": "problem"}, conversation="desks")
 
 

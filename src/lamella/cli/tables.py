@@ -17,10 +17,11 @@ from lamella.cli.output import (
     print_text,
     wrap_line,
 )
+from lamella.cli.workflow_phrases import CommandPhrases, get_command_phrases
 from lamella.ports import CodeFile, CodeSelection, NoteHit, StageProgress, WorkflowProgress
 from lamella.schemas.conversations import ConversationSummaryJson
 from lamella.schemas.formatting import truncate_words
-from lamella.schemas.workflows import WorkflowJson
+from lamella.schemas.workflows import WorkflowJson, format_reference
 
 
 def print_chats(rows: Sequence[ConversationSummaryJson], *, utc: bool = False) -> None:
@@ -104,8 +105,11 @@ _MAX_VALUE_LENGTH = 400
 
 def format_current_stage(progress: WorkflowProgress) -> str:
     """Return the current stage and its status in a few words."""
+    phrases = get_command_phrases(progress.language)
     position = f"{progress.workflow} {progress.number}/{len(progress.stages)}"
-    return f"{position} done" if progress.current is None else f"{position} {progress.current} ({progress.status})"
+    if progress.current is None:
+        return f"{position} {phrases.done}"
+    return f"{position} {progress.current} ({phrases.statuses.get(progress.status, progress.status)})"
 
 
 def print_workflow_progress(name: str, progress: WorkflowProgress, *, format_action: Callable[[str], str]) -> None:
@@ -116,25 +120,47 @@ def print_workflow_progress(name: str, progress: WorkflowProgress, *, format_act
             f"  {escape_to_short_line(progress.title)}  {format_current_stage(progress)}", style="dim"
         )
     )
+    phrases = get_command_phrases(progress.language)
     for number, stage in enumerate(progress.stages, start=1):
-        console.print(_render_stage(number, stage, is_current=stage.id == progress.current))
+        console.print(_render_stage(number, stage, phrases, is_current=stage.id == progress.current))
+    print_next_step(progress, format_action=format_action)
+
+
+def print_next_step(progress: WorkflowProgress, *, format_action: Callable[[str], str]) -> None:
+    """Print what the current stage lacks, or what to do next."""
+    phrases = get_command_phrases(progress.language)
     current = next((stage for stage in progress.stages if stage.id == progress.current), None)
+    if progress.change_request:
+        print_text(phrases.changes_requested.format(note=escape_to_short_line(progress.change_request)), err=True)
+    if progress.proposed_decision:
+        print_text(phrases.proposed.format(decision=escape_to_short_line(progress.proposed_decision)), err=True)
     if current is None:
-        print_text(f"All stages are approved. Export the work: {format_action('export')}", err=True)
+        print_text(phrases.all_approved.format(command=format_action("export")), err=True)
     elif current.missing:
-        print_text(f"Missing in {current.id}: {', '.join(map(escape_to_short_line, current.missing))}.", err=True)
+        fields = ", ".join(format_field_name(current, name) for name in current.missing)
+        print_text(phrases.missing.format(stage=current.id, fields=fields), err=True)
     elif progress.status == _PENDING_STATUS:
-        print_text(f"{current.id} is pending approval. Approve it: {format_action('approve')}", err=True)
+        print_text(phrases.pending.format(stage=current.id, command=format_action("approve")), err=True)
     else:
-        print_text(f"{current.id} is complete. Submit it for approval: {format_action('submit')}", err=True)
+        print_text(phrases.complete.format(stage=current.id, command=format_action("submit")), err=True)
 
 
-def _render_stage(number: int, stage: StageProgress, *, is_current: bool) -> Text:
+def format_field_name(stage: StageProgress, name: str) -> str:
+    """Return the name of a field as it is typed, with its label in parentheses if that says more."""
+    label = stage.field_labels.get(name, "")
+    shown = escape_to_short_line(name)
+    return shown if label.casefold() in ("", name.casefold()) else f"{shown} ({escape_to_short_line(label)})"
+
+
+def _render_stage(number: int, stage: StageProgress, phrases: CommandPhrases, *, is_current: bool) -> Text:
     mark = _STATUS_SYMBOLS.get(stage.status or "", " ")
+    status = phrases.statuses.get(stage.status or "", stage.status or "-")
     line = Text(f" {mark} {number:>2}. {stage.id:<20}", style="bold" if is_current else "")
-    line.append(f" {stage.status or '-':<9}", style="cyan" if is_current else "dim")
-    details = [f"attempt {stage.attempt}"] if stage.attempt > 1 else []
-    details += [format_count(len(stage.messages), "message")] if stage.messages else []
+    line.append(f" {status:<9}", style="cyan" if is_current else "dim")
+    details = [phrases.attempt.format(number=stage.attempt)] if stage.attempt > 1 else []
+    if stage.messages:
+        count = len(stage.messages)
+        details.append(phrases.one_message if count == 1 else phrases.message_count.format(count=f"{count:,}"))
     details += [truncate_words(escape_to_short_line(stage.digest), _MAX_DECISION_LENGTH)] if stage.digest else []
     return line.append("  " + " · ".join(details) if details else f"  {escape_to_short_line(stage.label)}", style="dim")
 
@@ -148,11 +174,38 @@ def print_stage_data(progress: WorkflowProgress) -> None:
         console.print(Text(f"{stage.id}  {escape_to_short_line(stage.label)}", style="bold"))
         for name, value in stage.data.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            console.print(
-                Text(f"  {escape_to_short_line(name)}: {truncate_words(escape_to_short_line(text), _MAX_VALUE_LENGTH)}")
-            )
+            shown = truncate_words(escape_to_short_line(text), _MAX_VALUE_LENGTH)
+            console.print(Text(f"  {format_field_name(stage, name)}: {shown}"))
     if not any(stage.data for stage in progress.stages):
-        print_text("No data yet.", err=True)
+        print_text(get_command_phrases(progress.language).no_data, err=True)
+
+
+def print_stage_writes(progress: WorkflowProgress) -> None:
+    """Print what was written in the current stage, oldest first, as diffs."""
+    phrases = get_command_phrases(progress.language)
+    for number, write in enumerate(progress.writes, start=1):
+        print_text(f"{number}. {phrases.by_model if write.by_model else phrases.by_user}")
+        print_diff(write.diff)
+    if not progress.writes:
+        print_text(phrases.no_writes, err=True)
+
+
+def print_diff(diff: str) -> None:
+    """Print the lines of a diff."""
+    console = make_console()
+    styles = {"+": "green", "-": "red"}
+    for line in diff.splitlines():
+        console.print(Text(f"   {escape_to_short_line(line)}", style=styles.get(line[:1], "")))
+
+
+def print_references(progress: WorkflowProgress) -> None:
+    """Print the references and the figures and tables with the keys that the text cites them by."""
+    for item in progress.reference_items:
+        print_text(f"@{item.get('id')}  {escape_to_short_line(format_reference(item))}")
+    for key, caption in progress.exhibits.items():
+        print_text(f"@{key}  {escape_to_short_line(caption)}")
+    if not progress.reference_items and not progress.exhibits:
+        print_text(get_command_phrases(progress.language).no_references, err=True)
 
 
 def print_workflows(workflows: Sequence[WorkflowJson]) -> None:

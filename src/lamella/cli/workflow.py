@@ -1,5 +1,7 @@
 """Parse typed fields: FIELD=TEXT, FIELD:=JSON, FIELD+=TEXT to append to a list, or a JSON object in a file."""
 
+import csv
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,17 +13,41 @@ import typer
 from typer.core import TyperGroup
 
 from lamella.cli.access import JsonOption, StoreOption, complete_chat_names, format_command, open_conversation
-from lamella.cli.output import print_json, print_text, write_unwrapped
-from lamella.cli.tables import print_stage_data, print_workflow_progress, print_workflows
+from lamella.cli.output import escape_to_short_line, print_json, print_text, write_unwrapped
+from lamella.cli.tables import (
+    print_diff,
+    print_references,
+    print_stage_data,
+    print_stage_writes,
+    print_workflow_progress,
+    print_workflows,
+)
+from lamella.cli.workflow_phrases import get_command_phrases
 from lamella.conversation.validation import check_text
 from lamella.errors import InvalidOperationError, UsageError, WorkflowError
-from lamella.schemas.workflows import WorkflowTextJson, progress_to_json, stage_data_to_json, workflows_to_json
-from lamella.wiring import get_workflow, is_workflow_path, list_workflows, open_backend, read_input_file, save_new_file
+from lamella.schemas.workflows import (
+    document_check_to_json,
+    document_to_json,
+    progress_to_json,
+    stage_data_to_json,
+    workflows_to_json,
+)
+from lamella.wiring import (
+    get_system_language,
+    get_workflow,
+    is_workflow_path,
+    list_workflows,
+    open_backend,
+    read_input_file,
+    read_references,
+    write_document,
+    write_document_template,
+)
 
 if TYPE_CHECKING:
     from lamella.conversation.conversation import Conversation
     from lamella.ports import WorkflowProgress
-    from lamella.workflows import WorkflowSpec
+    from lamella.workflows import WorkflowDocument, WorkflowSpec
 
 _FIELD_PATTERN = re.compile(r"(?P<name>[^=:+]+?)\s*(?P<sort>\+:=|:=|\+=|=)(?P<value>.*)", re.DOTALL)
 _FIELD_START = re.compile(r"(?<=\s)[^\W\d][\w-]*(?:\+:=|:=|\+=|=)")
@@ -84,6 +110,8 @@ def _as_list(value: object) -> list[object]:
 # ``lamella workflow NAME …`` and ``lamella paper …``: work in stages from the command line.
 
 PAPER_WORKFLOW = "paper"
+# Named in the help; listing the files would make every command slower.
+_STYLES = ("apa", "ieee", "chicago", "chicago-notes", "harvard", "mla", "ama")
 SessionArgument = Annotated[
     str,
     typer.Argument(
@@ -140,7 +168,7 @@ def print_workflow_list(*, as_json: JsonOption = False) -> None:
 def _find_workflow(name: str) -> "WorkflowSpec | None":
     """Return a workflow by its name, or None if its file is invalid."""
     try:
-        return get_workflow(name)
+        return find_workflow_in_system_language(name)
     except WorkflowError:
         return None
 
@@ -157,12 +185,21 @@ def new(
         str | None,
         typer.Argument(metavar="SESSION", help="New or existing conversation.", show_default="a new name"),
     ] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language",
+            metavar="CODE",
+            help="Language of the work, such as en or id.",
+            show_default="that of the system, if the workflow is there in it",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
     """Start a workflow in a new or an existing conversation.
 
-    lamella workflow paper new coffee
+    lamella workflow paper new coffee --language en
     """
     from lamella.conversation.conversation import Conversation
     from lamella.conversation.names import find_conversation_by_name  # other commands do not need it
@@ -171,7 +208,9 @@ def new(
         raise UsageError(
             "The conversation name is blank.", hint="Give a name, or leave it out to start a new conversation."
         )
-    workflow = get_workflow(context.obj)
+    workflow = (
+        get_workflow(context.obj, language=language) if language else find_workflow_in_system_language(context.obj)
+    )
     backend = open_backend(store or None)
     try:
         found = find_conversation_by_name(backend.store, session, match_prefix=False) if session else None
@@ -179,10 +218,20 @@ def new(
         name = found.name if found else session or _make_unused_name(workflow.name, used_names)
         conversation_log = Conversation.open(backend, name)
         conversation_log.set(runner="staged")
-        work = conversation_log.start_workflow(context.obj)
+        work = conversation_log.start_workflow(context.obj, language=workflow.language)
     finally:
         backend.store.close()
     _print_progress(conversation_log, work, store=store, as_json=as_json)
+
+
+def find_workflow_in_system_language(name: str) -> "WorkflowSpec":
+    """Return a workflow in the language of the system, or in its own if it is not there in that."""
+    own = get_workflow(name)
+    language = get_system_language()
+    try:
+        return get_workflow(name, language=language) if language else own
+    except WorkflowError:
+        return own
 
 
 def status(
@@ -322,30 +371,207 @@ def export(
         typer.Option("--to", metavar="FILE", help="New file to write.", show_default="stdout"),
     ] = None,
     title: Annotated[str, typer.Option("--title", metavar="TEXT", help="Title.", show_default="from the stages")] = "",
+    style: Annotated[
+        str | None,
+        typer.Option(
+            "--style",
+            metavar="STYLE",
+            help=f"Citation style: {', '.join(_STYLES)}, or a .csl file.",
+            show_default="apa",
+        ),
+    ] = None,
+    template: Annotated[
+        Path | None,
+        typer.Option(
+            "--template",
+            metavar="FILE",
+            help="Word document (docx), Typst template (pdf), or Pandoc template (html, tex).",
+            show_default="Lamella's own",
+        ),
+    ] = None,
+    date: Annotated[
+        str, typer.Option("--date", metavar="TEXT", help="Date below the title.", show_default="none")
+    ] = "",
     as_json: JsonOption = False,
     store: StoreOption = None,
 ) -> None:
-    """Export the approved stages and a bibliography as Markdown.
+    """Export the approved stages as a document: docx, pdf, html, tex or md.
 
-    lamella workflow paper export coffee
+    The ending of the file decides the format. What is missing is printed.
+
+    lamella workflow paper export coffee --to coffee.docx --style ieee
     """
-    with _open_workflow(context, session, store) as (conversation_log, _):
-        text = conversation_log.export_approved_stages(check_text(title, "title"))
+    with _open_workflow(context, session, store) as (conversation_log, work):
+        document = conversation_log.document(check_text(title, "title"))
+        text = conversation_log.export_approved_stages(title)
         if to is not None:
-            save_new_file(text, to)
+            write_document(document, to, style=style, template=template, date=date)
         if as_json:
-            print_json(
-                WorkflowTextJson(
-                    conversation=conversation_log.id,
-                    name=conversation_log.name,
-                    text=text,
-                    file=None if to is None else str(to),
-                )
-            )
-        elif to is not None:
+            file = None if to is None else str(to)
+            print_json(document_to_json(conversation_log.id, conversation_log.name, document, text, file=file))
+            return
+        if to is not None:
             print_text(str(to))
         else:
             write_unwrapped(text)
+        _print_problems(document, work)
+
+
+def _print_problems(document: "WorkflowDocument", progress: "WorkflowProgress") -> None:
+    """Print what a document lacks."""
+    phrases = get_command_phrases(progress.language)
+    for problem in document.problems:
+        print_text(phrases.missing_in_document.format(message=escape_to_short_line(problem.message)), err=True)
+
+
+def check(
+    *, context: typer.Context, session: SessionArgument, as_json: JsonOption = False, store: StoreOption = None
+) -> int:
+    """Show what the document lacks: stages, citations, references, figures; exit code 1 if it lacks something.
+
+    lamella workflow paper check coffee
+    """
+    with _open_workflow(context, session, store) as (conversation_log, work):
+        document = conversation_log.document()
+        if as_json:
+            print_json(document_check_to_json(conversation_log.id, conversation_log.name, document))
+        else:
+            _print_problems(document, work)
+            if not document.problems:
+                print_text(get_command_phrases(work.language).nothing_missing)
+        return 1 if document.problems else 0
+
+
+def references(
+    *,
+    context: typer.Context,
+    session: SessionArgument,
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SOURCE",
+            help="BibTeX, RIS or CSL-JSON file, DOI, or a typed reference.",
+            show_default=False,
+        ),
+    ] = None,
+    remove: Annotated[
+        str | None,
+        typer.Option("--remove", metavar="KEY", help="Remove a reference, figure or table.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Add references, or show them with the keys that the text cites: [@doe2020, p. 3].
+
+    lamella workflow paper references coffee library.bib 10.5664/jcsm.3170
+    """
+    with _open_workflow(context, session, store) as (conversation_log, work):
+        if sources:
+            work = conversation_log.add_references(read_references(*sources))
+        if remove is not None:
+            work = conversation_log.remove_from_work(remove)
+        if as_json:
+            print_json(progress_to_json(conversation_log.id, conversation_log.name, work))
+        else:
+            print_references(work)
+
+
+def figure(
+    *,
+    context: typer.Context,
+    session: SessionArgument,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Name by which the text refers to it: @fig:KEY.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="PNG or JPEG; for a table CSV.")],
+    caption: Annotated[str, typer.Option("--caption", metavar="TEXT", help="Caption.", show_default=False)],
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Add a figure, or a table from a CSV file; the text refers to it with @fig:KEY or @tbl:KEY.
+
+    lamella workflow paper figure coffee sleep sleep.png --caption "Hours of sleep by cups"
+    """
+    with _open_workflow(context, session, store) as (conversation_log, _):
+        data = _read_file(file)
+        text = check_text(caption, "caption")
+        if file.suffix.casefold() == ".csv":
+            rows = list(csv.reader(io.StringIO(_decode(data, file))))
+            rows = [row for row in rows if any(cell.strip() for cell in row)]
+            work = conversation_log.add_table(key, text, rows[0] if rows else [], rows[1:])
+        else:
+            work = conversation_log.add_figure(key, text, data)
+        if as_json:
+            print_json(progress_to_json(conversation_log.id, conversation_log.name, work))
+        else:
+            print_references(work)
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        return read_input_file(str(path))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}.", hint="Check the path.") from error
+
+
+def _decode(data: bytes, path: Path) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8.", hint="Save it as UTF-8.") from error
+
+
+def changes(
+    *,
+    context: typer.Context,
+    session: SessionArgument,
+    undo: Annotated[bool, typer.Option("--undo", help="Undo the last one.", show_default=False)] = False,
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Show what was written in the current stage, by whom, as diffs.
+
+    lamella workflow paper changes coffee --undo
+    """
+    with _open_workflow(context, session, store) as (conversation_log, work):
+        undone = work.writes[-1] if undo and work.writes else None
+        if undo:
+            work = conversation_log.undo_stage_write()
+        if as_json:
+            print_json(progress_to_json(conversation_log.id, conversation_log.name, work))
+        elif undone is not None:
+            print_text(get_command_phrases(work.language).undone)
+            print_diff(undone.diff)
+        else:
+            print_stage_writes(work)
+
+
+def revise(
+    *,
+    context: typer.Context,
+    session: SessionArgument,
+    note: Annotated[str, typer.Argument(metavar="NOTE", help="What is to change; the model reads it.")],
+    as_json: JsonOption = False,
+    store: StoreOption = None,
+) -> None:
+    """Send the submitted stage back with what is to change.
+
+    lamella workflow paper revise coffee "Shorten the background"
+    """
+    with _open_workflow(context, session, store) as (conversation_log, _):
+        _print_progress(conversation_log, conversation_log.request_stage_changes(note), store=store, as_json=as_json)
+
+
+def template(
+    *,
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="New file that ends in .docx, or in .typ for a pdf.")],
+) -> None:
+    """Write the template of a docx or a pdf to a file, to change it and pass it to export --template.
+
+    lamella workflow paper template thesis.docx
+    """
+    get_workflow(context.obj)
+    write_document_template(file)
+    print_text(str(file))
 
 
 @contextmanager
@@ -387,9 +613,8 @@ def _print_progress(
         conversation_log.name, progress, format_action=_make_action_formatter(conversation_log, progress, store=store)
     )
     if not conversation_log.turns():
-        print_text(
-            f"Talk with a model about it: {format_command('chat', conversation_log.name, store=store)}", err=True
-        )
+        command = format_command("chat", conversation_log.name, store=store)
+        print_text(get_command_phrases(progress.language).talk.format(command=command), err=True)
 
 
 def _make_action_formatter(
@@ -407,7 +632,22 @@ def _build_app(name: str, *, is_paper: bool) -> typer.Typer:
     app.callback()(_select_paper_workflow if is_paper else _select_workflow)
     if not is_paper:
         app.command(_LIST_COMMAND)(print_workflow_list)
-    for command in (new, status, data, submit, approve, rewind, export):
+    commands = (
+        new,
+        status,
+        data,
+        references,
+        figure,
+        changes,
+        submit,
+        approve,
+        revise,
+        rewind,
+        check,
+        export,
+        template,
+    )
+    for command in commands:
         app.command()(command)
     return app
 

@@ -7,6 +7,8 @@ from msgspec import Meta, convert
 from msgspec.structs import asdict
 
 from lamella.core.log.events.compaction import WorkflowSpec
+from lamella.core.workflow.document import DocumentProblem, WorkflowDocument
+from lamella.core.workflow.references import format_reference
 from lamella.ports import WorkflowProgress
 from lamella.schemas.body import Count, JsonBody, NamedConversationJsonBase, VersionedBody
 
@@ -44,6 +46,14 @@ class StageJson(StageSpecJson, frozen=True, kw_only=True):
     digest: Annotated[str | None, Meta(description="The decision, once it is approved.")]
     messages: Sequence[str]
     missing: Annotated[Sequence[str], Meta(description="Required fields that have no value yet.")]
+    field_labels: Annotated[Mapping[str, str], Meta(description="Labels of the fields for people.")]
+
+
+class StageWriteJson(JsonBody, frozen=True, kw_only=True):
+    """Something that was written in the current stage."""
+
+    by_model: Annotated[bool, Meta(description="Whether a model wrote it.")]
+    diff: Annotated[str, Meta(description="What it changed, as lines with - and +.")]
 
 
 class DigestLineJson(JsonBody, frozen=True, kw_only=True):
@@ -67,6 +77,14 @@ class ProgressJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     digest: Annotated[Sequence[DigestLineJson], Meta(description="All decisions, including superseded ones.")]
     references: Count
     citations: Count
+    language: Annotated[str, Meta(description="The language that the work is written in, as a code.")]
+    proposed_decision: Annotated[str, Meta(description="The decision that an approval without one takes.")]
+    change_request: Annotated[str, Meta(description="What is to change in the stage that was sent back.")]
+    writes: Annotated[
+        Sequence[StageWriteJson], Meta(description="What was written in the current stage; the last can be undone.")
+    ]
+    reference_items: Annotated[Sequence[Mapping[str, object]], Meta(description="References as CSL-JSON.")]
+    exhibits: Annotated[Mapping[str, str], Meta(description="Captions of figures and tables by key.")]
 
 
 class StageDataJson(ProgressJson, frozen=True, kw_only=True):
@@ -75,11 +93,27 @@ class StageDataJson(ProgressJson, frozen=True, kw_only=True):
     data: Mapping[str, Mapping[str, object]]
 
 
+class DocumentProblemJson(JsonBody, frozen=True, kw_only=True):
+    """Something that a document lacks."""
+
+    code: str
+    message: str
+
+
 class WorkflowTextJson(NamedConversationJsonBase, frozen=True, kw_only=True):
     """The work as markdown."""
 
     text: str
     file: Annotated[str | None, Meta(description="The file it was written to.")]
+    problems: Annotated[Sequence[DocumentProblemJson], Meta(description="What it lacks.")]
+
+
+class DocumentCheckJson(NamedConversationJsonBase, frozen=True, kw_only=True):
+    """What the document of a workflow lacks."""
+
+    title: str
+    sections: Annotated[Sequence[str], Meta(description="The headings of its sections, in order.")]
+    problems: Sequence[DocumentProblemJson]
 
 
 def workflows_to_json(workflows: Mapping[str, WorkflowSpec | None]) -> WorkflowListJson:
@@ -116,7 +150,38 @@ def progress_to_json(conversation_key: str, name: str, progress: WorkflowProgres
         digest=convert(progress.digest, list[DigestLineJson], from_attributes=True),
         references=progress.references,
         citations=progress.citations,
+        language=progress.language,
+        proposed_decision=progress.proposed_decision,
+        change_request=progress.change_request,
+        writes=convert(progress.writes, list[StageWriteJson], from_attributes=True),
+        reference_items=progress.reference_items,
+        exhibits=progress.exhibits,
     )
+
+
+def document_to_json(
+    conversation_key: str, name: str, document: WorkflowDocument, text: str, *, file: str | None = None
+) -> WorkflowTextJson:
+    """Return a document as text, and what it lacks."""
+    return WorkflowTextJson(
+        conversation=conversation_key, name=name, text=text, file=file, problems=problems_to_json(document.problems)
+    )
+
+
+def document_check_to_json(conversation_key: str, name: str, document: WorkflowDocument) -> DocumentCheckJson:
+    """Return the headings of a document, and what it lacks."""
+    return DocumentCheckJson(
+        conversation=conversation_key,
+        name=name,
+        title=document.title,
+        sections=[section.heading for section in document.sections],
+        problems=problems_to_json(document.problems),
+    )
+
+
+def problems_to_json(problems: Sequence[DocumentProblem]) -> list[DocumentProblemJson]:
+    """Return problems of a document."""
+    return [DocumentProblemJson(code=one.code, message=one.message) for one in problems]
 
 
 def no_progress_to_json(conversation_key: str, name: str) -> ProgressJson:
@@ -132,6 +197,12 @@ def no_progress_to_json(conversation_key: str, name: str) -> ProgressJson:
         digest=(),
         references=0,
         citations=0,
+        language="en",
+        proposed_decision="",
+        change_request="",
+        writes=(),
+        reference_items=(),
+        exhibits={},
     )
 
 
@@ -140,3 +211,20 @@ def stage_data_to_json(conversation_key: str, name: str, progress: WorkflowProgr
     body = progress_to_json(conversation_key, name, progress)
     data = {stage.id: dict(stage.data) for stage in progress.stages if stage.data}
     return StageDataJson(**asdict(body), data=data)
+
+
+__all__ = [
+    "DocumentCheckJson",
+    "ProgressJson",
+    "StageDataJson",
+    "WorkflowJson",
+    "WorkflowListJson",
+    "WorkflowTextJson",
+    "document_check_to_json",
+    "document_to_json",
+    "format_reference",
+    "no_progress_to_json",
+    "progress_to_json",
+    "stage_data_to_json",
+    "workflows_to_json",
+]

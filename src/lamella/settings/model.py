@@ -434,6 +434,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             description="Address of a search engine with SearXNG's JSON API. With it, models get a tool for web search."
         ),
     ] = None
+    doi_lookup: Annotated[
+        bool,
+        Meta(description="Whether the details of a reference that is given by its DOI are fetched from doi.org."),
+    ] = False
     store: Annotated[str, Meta(description="Address of the store: `sqlite:///FILE` or `postgresql://…`.")] = (
         "sqlite:///~/.lamella/chats.db"
     )
@@ -561,6 +565,7 @@ _ACCEPTED_VALUES: Mapping[str, str] = {
     "tool_output": f"a whole number of characters from {MIN_TOOL_OUTPUT:,}",
     "summarizer": "same, off, or the name of another model, such as anthropic:NAME",
     "log_preview": "true or false",
+    "doi_lookup": "true or false",
     "web_search": "the address of a search engine that answers as SearXNG does",
     **dict.fromkeys(_FOLDER_SETTINGS, "the path of a folder"),
     "private_addresses": "hosts and networks with commas between them, such as wiki.home, 10.1.0.0/16",

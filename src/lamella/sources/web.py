@@ -390,8 +390,9 @@ class Fetcher:
                     return answer
                 # A redirect may lead to another scheme, so its URL is checked too. The backend checks its address.
                 before, checked_url, content = checked_url, validate_url(urljoin(checked_url, target)), None
-                # Headers for one server must not reach another.
-                headers = headers if urlsplit(before)[:2] == urlsplit(checked_url)[:2] else None
+                # Headers for one server must not reach another, except the media type that is wanted.
+                if urlsplit(before)[:2] != urlsplit(checked_url)[:2]:
+                    headers = {name: value for name, value in (headers or {}).items() if name == "Accept"}
         raise SourceUnreachableError(
             f"{url} leads through more than {_MOST_REDIRECTS} redirects.", hint="Attach the address it ends at."
         )

@@ -55,6 +55,13 @@ if TYPE_CHECKING:
         solve_request,
         with_configured_model,
     )
+    from lamella.wiring.documents import (
+        list_citation_styles,
+        read_references,
+        render_document_file,
+        write_document,
+        write_document_template,
+    )
     from lamella.wiring.mcp import build_server_spec, is_trusted, list_servers, open_servers
     from lamella.wiring.memory import choose_memory_renderer, make_memory_opener, open_memory
     from lamella.wiring.providers import (
@@ -94,7 +101,13 @@ if TYPE_CHECKING:
     )
     from lamella.wiring.trust import TRUST_FIELDS, add_trust, get_trust_key, open_trust_file, requires_named_model
     from lamella.wiring.welcome import WELCOME_NAME, open_welcome_conversation
-    from lamella.wiring.workflows import get_workflow, is_workflow_path, list_workflows, read_input_file, save_new_file
+    from lamella.wiring.workflows import (
+        get_system_language,
+        get_workflow,
+        is_workflow_path,
+        list_workflows,
+        read_input_file,
+    )
 
 __all__ = [
     "DEFAULT_CODE_BUDGET",
@@ -130,6 +143,7 @@ __all__ = [
     "find_model_problem",
     "find_project_settings_file",
     "get_model_facts",
+    "get_system_language",
     "get_trust_key",
     "get_user_file_path",
     "get_window_settings",
@@ -139,6 +153,7 @@ __all__ = [
     "is_trusted",
     "is_workflow_path",
     "list_allowed_hosts",
+    "list_citation_styles",
     "list_conversations",
     "list_key_variables",
     "list_missing_keys",
@@ -180,15 +195,16 @@ __all__ = [
     "read_files_from_json",
     "read_input_file",
     "read_json_request",
+    "read_references",
     "read_services",
     "read_transcript",
+    "render_document_file",
     "replay_stored_conversation",
     "replay_transcript",
     "requires_named_model",
     "resolve_conversation_settings",
     "resolve_request_model",
     "resolve_vault_path",
-    "save_new_file",
     "save_transcript",
     "select_code",
     "select_files",
@@ -199,6 +215,8 @@ __all__ = [
     "solve_request",
     "unset_in_file",
     "with_configured_model",
+    "write_document",
+    "write_document_template",
 ]
 
 if not TYPE_CHECKING:
@@ -297,12 +315,19 @@ if not TYPE_CHECKING:
         ),
         "lamella.wiring.runner_context": ("open_runner_context", "open_note_writer", "open_repository_editor"),
         "lamella.wiring.welcome": ("WELCOME_NAME", "open_welcome_conversation"),
+        "lamella.wiring.documents": (
+            "list_citation_styles",
+            "read_references",
+            "render_document_file",
+            "write_document",
+            "write_document_template",
+        ),
         "lamella.wiring.workflows": (
             "get_workflow",
             "is_workflow_path",
             "list_workflows",
             "read_input_file",
-            "save_new_file",
+            "get_system_language",
         ),
         "lamella.wiring.adapters": ("open_prompt_builder", "open_adapters"),
     }

@@ -11,12 +11,13 @@ from lamella.wiring.sources import list_source_setting_errors
 from lamella.wiring.trust import find_web_search_url
 
 # Settings that a project file may not set, because it may come from another author. They decide whether
-# secrets are reported, whether answers appear in a log, whether models write notes and the memory without asking, where
-# backups go, how much may be spent, and which memory and workflows are used.
+# secrets are reported, whether answers appear in a log, whether DOIs are looked up, whether models write notes and the
+# memory without asking, where backups go, how much may be spent, and which memory and workflows are used.
 _WRITE_SETTINGS = ("note_writes", "note_backups", "memory_writes")
 USER_ONLY_SETTINGS = (
     "secrets",
     "log_preview",
+    "doi_lookup",
     *_WRITE_SETTINGS,
     "turn_tokens",
     "max_cost",

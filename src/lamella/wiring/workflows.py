@@ -1,10 +1,10 @@
 """Workflows: those in the configured folder, and those that ship with Lamella."""
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lamella.errors import InvalidOperationError
 from lamella.wiring.services import ServiceContainer, read_services
 
 if TYPE_CHECKING:
@@ -53,17 +53,8 @@ def read_input_file(path: str) -> bytes:
     return read_regular_file(Path(path).expanduser(), limit=_MAX_INPUT_BYTES)
 
 
-def save_new_file(text: str, path: Path) -> None:
-    """Write finished work to a new file; raises ``InvalidOperationError`` if the file exists or cannot be written."""
-    from lamella.files import write_new_file
-
-    try:
-        write_new_file(path.expanduser(), text.encode())
-    except FileExistsError as error:
-        raise InvalidOperationError(
-            f"{path} is there already.", hint="Name a new file, or move that one away."
-        ) from error
-    except OSError as error:
-        raise InvalidOperationError(
-            f"{path} cannot be written: {error.strerror}.", hint="Name a file that may be written."
-        ) from error
+def get_system_language() -> str:
+    """Return the language of the system as a code, such as ``id``; an empty string if the system names none."""
+    names = (os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    code = next((name for name in names if name), "").partition(".")[0].partition("_")[0].casefold()
+    return code if code.isalpha() and code not in ("c", "posix") else ""

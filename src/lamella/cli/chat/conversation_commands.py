@@ -16,9 +16,9 @@ from lamella.cli.compaction_tables import (
     print_stopped_question,
 )
 from lamella.cli.output import escape_to_short_line, format_count, print_text
-from lamella.cli.tables import format_runner, print_chats, print_stage_data, print_workflow_progress
+from lamella.cli.tables import format_runner, print_chats, print_stage_data, print_stage_writes, print_workflow_progress
 from lamella.cli.transcripts import differing_turns_note
-from lamella.cli.workflow import last_reply_text, parse_fields, split_assignments
+from lamella.cli.workflow import find_workflow_in_system_language, last_reply_text, parse_fields, split_assignments
 from lamella.conversation.compaction import CompactionRange
 from lamella.conversation.names import find_conversation_by_name
 from lamella.conversation.runner_context import list_runners
@@ -36,8 +36,8 @@ from lamella.wiring import (
     list_models,
     list_workflows,
     open_archive,
-    save_new_file,
     save_transcript,
+    write_document,
 )
 
 _RETRY_COMMAND = "/retry"
@@ -288,8 +288,11 @@ _STAGE_ACTION_DESCRIPTIONS = {
     "data": "FIELD=TEXT …: save fields; FIELD alone saves the last answer",
     "submit": "submit this stage for approval",
     "approve": "[DECISION]: approve this stage and start the next",
+    "revise": "NOTE: send this stage back with what is to change",
     "rewind": "STAGE: go back to an earlier stage",
-    "export": "[FILE]: export the work as Markdown",
+    "changes": "show what was written in this stage",
+    "undo": "undo what was written last",
+    "export": "[FILE]: export the work; the ending of the file decides the format",
     "new": "NAME: start a workflow",
 }
 
@@ -312,7 +315,7 @@ def start_workflow(session: ChatSession, workflow: str) -> None:
         )
     conversation_log.set(runner=STAGED_RUNNER)
     if work is None:
-        conversation_log.start_workflow(workflow)
+        conversation_log.start_workflow(workflow, language=find_workflow_in_system_language(workflow).language)
 
 
 def run_stage_action(session: ChatSession, rest: str) -> None:
@@ -386,13 +389,33 @@ def _rewind_workflow(session: ChatSession, rest: str) -> WorkflowProgress:
     return session.conversation.rewind_to_stage(rest)
 
 
+def _show_changes(session: ChatSession, _rest: str) -> WorkflowProgress | None:
+    work = session.conversation.workflow
+    if work is None:
+        return _show_workflow(session, "")
+    print_stage_writes(work)
+    return None
+
+
+def _undo_change(session: ChatSession, _rest: str) -> WorkflowProgress:
+    return session.conversation.undo_stage_write()
+
+
+def _revise_stage(session: ChatSession, rest: str) -> WorkflowProgress:
+    if not rest:
+        raise UsageError("Missing note.", hint="Say what is to change: /stage revise Shorten the background")
+    return session.conversation.request_stage_changes(rest)
+
+
 def _export_workflow(session: ChatSession, rest: str) -> None:
-    text = session.conversation.export_approved_stages()
+    document = session.conversation.document()
     if rest:
-        save_new_file(text, Path(rest))
+        write_document(document, Path(rest))
         print_text(f"Saved: {escape_to_short_line(rest)}")
     else:
-        print_text(text)
+        print_text(session.conversation.export_approved_stages())
+    for problem in document.problems:
+        print_text(f"missing: {escape_to_short_line(problem.message)}", err=True)
 
 
 _STAGE_ACTIONS = {
@@ -400,7 +423,10 @@ _STAGE_ACTIONS = {
     "data": _write_stage_data,
     "submit": _submit_stage,
     "approve": _approve_stage,
+    "revise": _revise_stage,
     "rewind": _rewind_workflow,
+    "changes": _show_changes,
+    "undo": _undo_change,
     "export": _export_workflow,
     "new": _start_workflow,
 }

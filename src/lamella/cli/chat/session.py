@@ -22,7 +22,7 @@ from lamella.cli.interrupts import ignore_interrupts
 from lamella.cli.ledger_tables import format_cost_after_cache_expiry
 from lamella.cli.mentions import get_active_note_or_warn, resolve_and_print_mentions
 from lamella.cli.output import escape_to_short_line, print_text
-from lamella.cli.tables import format_current_stage
+from lamella.cli.tables import format_current_stage, print_next_step
 from lamella.conversation.commands import PendingCommands
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.expired_cache import CacheExpiry
@@ -271,6 +271,10 @@ class ChatSession:
         """Print which conversation this is and its last turn."""
         print_greeting(self._opened)
         conversation_log = self.conversation
+        work = conversation_log.workflow
+        if work is not None:
+            print_text(f"{work.title}: {format_current_stage(work)}", err=True)
+            print_next_step(work, format_action=lambda action: f"/stage {action}")
         body = OpenedChatJson(
             conversation=conversation_log.id,
             name=conversation_log.name,

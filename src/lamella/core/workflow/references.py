@@ -231,7 +231,7 @@ def _parse_typed_reference(text: str) -> dict[str, object]:
 
 def _split_typed_authors(text: str) -> list[dict[str, str]]:
     """Split authors as styles print them: ``Sari, R., & Budi, A.`` or ``Sari and Budi``."""
-    text = text.strip(" ,.").replace("et al", "")
+    text = text.replace("et al.", "").strip(" ,")
     names = re.split(r"\s*;\s*|,?\s+(?:&|and|dan)\s+", text)
     split: list[str] = []
     for one in names:
@@ -358,6 +358,8 @@ class ReferenceList:
 def make_reference_key(item: CslItem) -> str:
     """Return the key of a reference: family name of the first author, or first word of its title, and year."""
     names = author_names(item)
+    if not names and not item.get("title") and item.get("DOI"):
+        return "doi-" + "-".join(re.findall(r"[a-z0-9]+", str(item["DOI"]).casefold()))[:60].rstrip("-")
     words = re.findall(r"\w+", names[0] if names else str(item.get("title") or item.get("URL") or ""))
     words = [one for one in words if one.casefold() not in ("the", "a", "an", "https", "http", "www")] or ["source"]
     name = "".join(words) if names else words[0]

@@ -3,17 +3,20 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import Query
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from fastapi import Query, Response
+from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, JsonValue
 
 from lamella.conversation.conversation import Conversation
 from lamella.errors import NotFoundError, WorkflowError
 from lamella.ports import WorkflowProgress
 from lamella.schemas.workflows import (
+    DocumentCheckJson,
     ProgressJson,
     StageDataJson,
     WorkflowListJson,
     WorkflowTextJson,
+    document_check_to_json,
+    document_to_json,
     no_progress_to_json,
     progress_to_json,
     stage_data_to_json,
@@ -22,12 +25,20 @@ from lamella.schemas.workflows import (
 from lamella.server.errors import HTTP_HINTS
 from lamella.server.openapi import make_router
 from lamella.server.state import Caller, ChatCaller, ReadCaller, ServerState, StateDep
-from lamella.wiring import get_workflow, list_workflows
+from lamella.wiring import get_workflow, list_workflows, render_document_file
 from lamella.workflows import WorkflowSpec
 
 router = make_router(prefix="/v1", tag="workflows")
 _WORKFLOW_PATH = "/conversations/{conversation}/workflow"
 _STAGED_RUNNER = "staged"
+_EXAMPLE_REFERENCES: list[Any] = [{"title": "Desks", "author": ["Doe, Jane"], "year": 2020}]
+_MEDIA_TYPES = {
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "pdf": "application/pdf",
+    "html": "text/html",
+    "tex": "application/x-tex",
+    "md": "text/markdown",
+}
 _EXAMPLE_FIELDS: dict[str, Any] = {"problem": "Desks are booked twice.", "goals": ["No desk is booked twice."]}
 
 
@@ -37,6 +48,7 @@ class StartWorkflowBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     workflow: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$", examples=["rfc"])]
+    language: Annotated[str | None, Field(max_length=20, description="A code such as `id`.", examples=["en"])] = None
 
 
 class StageFieldsBody(BaseModel):
@@ -53,6 +65,33 @@ class ApproveBody(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     decision: Annotated[str, Field(max_length=10_000, examples=["Double bookings of desks end."])] = ""
+
+
+class ReferencesBody(BaseModel):
+    """References as CSL-JSON, as fields with usual names, or as typed lines."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    references: Annotated[list[JsonValue], Field(min_length=1, max_length=500, examples=[_EXAMPLE_REFERENCES])]
+
+
+class ExhibitBody(BaseModel):
+    """A table with columns and rows, or a figure with a PNG or JPEG in base64."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    caption: Annotated[str, Field(min_length=1, max_length=1_000, examples=["Bookings by floor"])]
+    columns: Annotated[list[str], Field(max_length=100, examples=[["floor", "bookings"]])] = []
+    rows: Annotated[list[list[str]], Field(max_length=5_000, examples=[[["1", "12"]]])] = []
+    image: Annotated[Base64Bytes | None, Field(description="The image of a figure.")] = None
+
+
+class ReviseBody(BaseModel):
+    """What is to change in the submitted stage; the model reads it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    note: Annotated[str, Field(min_length=1, max_length=1_000, examples=["Shorten the background."])]
 
 
 class RewindBody(BaseModel):
@@ -77,7 +116,7 @@ async def begin(*, conversation: str, body: StartWorkflowBody, state: StateDep, 
     def do(chat: Conversation) -> WorkflowProgress:
         _check_workflow(state, body.workflow)
         chat.set(runner=_STAGED_RUNNER)
-        return chat.start_workflow(body.workflow)
+        return chat.start_workflow(body.workflow, language=body.language)
 
     return await _change_stage(state, caller, conversation, change=do)
 
@@ -119,6 +158,46 @@ async def approve(*, conversation: str, body: ApproveBody, state: StateDep, call
     return await _change_stage(state, caller, conversation, change=lambda chat: chat.approve_stage(body.decision))
 
 
+@router.post(f"{_WORKFLOW_PATH}/revise", summary="Send the submitted stage back")
+async def revise(*, conversation: str, body: ReviseBody, state: StateDep, caller: ChatCaller) -> ProgressJson:
+    """Send the submitted stage back with what is to change."""
+    return await _change_stage(state, caller, conversation, change=lambda chat: chat.request_stage_changes(body.note))
+
+
+@router.post(f"{_WORKFLOW_PATH}/undo", summary="Undo what was written last")
+async def undo(*, conversation: str, state: StateDep, caller: ChatCaller) -> ProgressJson:
+    """Undo what was written last in the current stage, by the model or by a person."""
+    return await _change_stage(state, caller, conversation, change=lambda chat: chat.undo_stage_write())
+
+
+@router.post(f"{_WORKFLOW_PATH}/references", summary="Add references")
+async def add_references(
+    *, conversation: str, body: ReferencesBody, state: StateDep, caller: ChatCaller
+) -> ProgressJson:
+    """Add references; a source that is there already keeps its key."""
+    return await _change_stage(state, caller, conversation, change=lambda chat: chat.add_references(body.references))
+
+
+@router.put(f"{_WORKFLOW_PATH}/exhibits/{{key}}", summary="Add a figure or a table")
+async def add_exhibit(
+    *, conversation: str, key: str, body: ExhibitBody, state: StateDep, caller: ChatCaller
+) -> ProgressJson:
+    """Add a figure or a table, or replace the one with this key."""
+
+    def do(chat: Conversation) -> WorkflowProgress:
+        if body.image is not None:
+            return chat.add_figure(key, body.caption, body.image)
+        return chat.add_table(key, body.caption, body.columns, body.rows)
+
+    return await _change_stage(state, caller, conversation, change=do)
+
+
+@router.delete(f"{_WORKFLOW_PATH}/items/{{key}}", summary="Remove a reference, a figure or a table")
+async def remove_item(*, conversation: str, key: str, state: StateDep, caller: ChatCaller) -> ProgressJson:
+    """Remove a reference, a figure or a table by its key."""
+    return await _change_stage(state, caller, conversation, change=lambda chat: chat.remove_from_work(key))
+
+
 @router.post(f"{_WORKFLOW_PATH}/rewind", summary="Go back to an earlier stage")
 async def rewind(*, conversation: str, body: RewindBody, state: StateDep, caller: ChatCaller) -> ProgressJson:
     """Go back to an earlier stage; later decisions no longer apply, but all data is kept."""
@@ -131,7 +210,36 @@ def export(
 ) -> WorkflowTextJson:
     """Export every approved stage, with one bibliography in which each source appears once."""
     chat = state.open_conversation(caller, conversation)
-    return WorkflowTextJson(conversation=chat.id, name=chat.name, text=chat.export_approved_stages(title), file=None)
+    return document_to_json(chat.id, chat.name, chat.document(title), chat.export_approved_stages(title))
+
+
+@router.get(f"{_WORKFLOW_PATH}/check", summary="What the document lacks")
+def check(*, conversation: str, state: StateDep, caller: ReadCaller) -> DocumentCheckJson:
+    """Return the headings of the document, and the stages, citations, references and figures that it lacks."""
+    chat = state.open_conversation(caller, conversation)
+    return document_check_to_json(chat.id, chat.name, chat.document())
+
+
+@router.get(
+    f"{_WORKFLOW_PATH}/document",
+    summary="The work as a file",
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {}}, "description": "The file."}},
+)
+def download(
+    *,
+    conversation: str,
+    state: StateDep,
+    caller: ReadCaller,
+    format: Annotated[str, Query(pattern="^(docx|pdf|html|tex|md)$")] = "docx",
+    style: Annotated[str, Query(pattern=r"^[a-z-]{1,40}$", description="A citation style by name.")] = "apa",
+    title: Annotated[str, Query(max_length=500)] = "",
+) -> Response:
+    """Export the document as docx, pdf, html, LaTeX or Markdown, with citations in a style."""
+    chat = state.open_conversation(caller, conversation)
+    exported = render_document_file(chat.document(title), f"document.{format}", style=style)
+    headers = {"content-disposition": f'attachment; filename="document.{format}"'}
+    return Response(exported.content, media_type=_MEDIA_TYPES[format], headers=headers)
 
 
 async def _change_stage(
