@@ -637,7 +637,14 @@ _JSON_OUTPUTS: Mapping[str, str] = {
     "chats rename": "CreatedConversationJson",
     "chats search": "MessageHitListJson",
     "chats delete": "ErasureResultJson",
-    **dict.fromkeys((f"workflow {one}" for one in ("new", "status", "submit", "approve", "rewind")), "ProgressJson"),
+    **dict.fromkeys(
+        (
+            f"workflow {one}"
+            for one in ("new", "status", "submit", "approve", "rewind", "references", "figure", "changes", "revise")
+        ),
+        "ProgressJson",
+    ),
+    "workflow check": "DocumentCheckJson",
     "workflow data": "StageDataJson",
     "workflow export": "WorkflowTextJson",
     "runners": "RunnerListJson",

@@ -126,14 +126,21 @@ CODE = [
 ]
 NOTES = ["Citation", "FileChange", "IndexReport", "NoteHit", "NoteIndex", "open_index"]
 WORKFLOWS = [
+    "DocumentProblem",
+    "DocumentSection",
     "StageDecision",
     "StageProgress",
     "StageSpec",
+    "StageWrite",
+    "WorkflowDocument",
     "WorkflowError",
     "WorkflowProgress",
     "WorkflowSpec",
     "get_workflow",
+    "list_citation_styles",
     "list_workflows",
+    "read_references",
+    "write_document",
 ]
 PINNED = {
     "lamella.code": CODE,

@@ -59,6 +59,14 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
             (["data", f"{name} work", "more=this"], [f"{name} work", "nothing"]),
             (["submit", f"{name} work"], [f"{name} ready"]),
             (["approve", f"{name} ready"], [f"{name} work"]),
+            (["references", f"{name} work", "Doe, J. (2020). Desks."], [f"{name} work", " "]),
+            (
+                ["figure", f"{name} work", "hours", "hours.csv", "--caption", "Hours"],
+                [f"{name} work", "hours", "gone.png"],
+            ),
+            (["changes", f"{name} work"], ["demo"]),
+            (["revise", f"{name} ready", "Shorter"], [f"{name} work", "Shorter"]),
+            (["check", f"{name} work"], ["demo"]),
             (["rewind", f"{name} ready", first], [f"{name} work", "gone"]),
             (["export", f"{name} work", "--to", "work.md"], ["gone"]),
         )
@@ -200,6 +208,7 @@ def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         pinned.pin("turn:1")
         message = asked.envelope.message_id
     (tmp_path / "archives").mkdir()
+    (tmp_path / "hours.csv").write_text("cups,hours\n0,7.9\n", encoding="utf-8")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "plan.md").write_text("Beans.", encoding="utf-8")
     monkeypatch.setenv("LAMELLA_INDEX_FOLDER", str(tmp_path / "indexes"))

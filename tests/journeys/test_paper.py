@@ -23,7 +23,20 @@ from lamella.workflows import write_document
 
 MODEL = "anthropic:claude-opus-5-5"
 WINDOW = 16_000
-AUTHORS = ["Sari", "Drake", "Clark", "Roehrs", "Landolt", "Ribeiro", "Snel", "Shilo", "Youngberg", "Irish", "Hidayat", "Lund"]
+AUTHORS = [
+    "Sari",
+    "Drake",
+    "Clark",
+    "Roehrs",
+    "Landolt",
+    "Ribeiro",
+    "Snel",
+    "Shilo",
+    "Youngberg",
+    "Irish",
+    "Hidayat",
+    "Lund",
+]
 REFERENCES = [
     {"type": "article-journal", "title": f"Study {number} of coffee", "author": [f"{name}, A."], "year": 2000 + number,
      "journal": "Journal of Sleep", "volume": "3", "pages": "1-9", "doi": f"10.1000/{number}"}

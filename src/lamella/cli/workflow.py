@@ -41,7 +41,6 @@ from lamella.wiring import (
     read_input_file,
     read_references,
     write_document,
-    write_document_template,
 )
 
 if TYPE_CHECKING:
@@ -110,6 +109,8 @@ def _as_list(value: object) -> list[object]:
 # ``lamella workflow NAME …`` and ``lamella paper …``: work in stages from the command line.
 
 PAPER_WORKFLOW = "paper"
+# Problems of a document that a reader would see as broken references.
+_BROKEN_REFERENCES = frozenset({"citation_unknown", "cross_reference_unknown", "image_missing"})
 # Named in the help; listing the files would make every command slower.
 _STYLES = ("apa", "ieee", "chicago", "chicago-notes", "harvard", "mla", "ama")
 SessionArgument = Annotated[
@@ -427,7 +428,7 @@ def _print_problems(document: "WorkflowDocument", progress: "WorkflowProgress") 
 def check(
     *, context: typer.Context, session: SessionArgument, as_json: JsonOption = False, store: StoreOption = None
 ) -> int:
-    """Show what the document lacks: stages, citations, references, figures; exit code 1 if it lacks something.
+    """Show what the document lacks: stages, references, figures; exit code 1 if the text refers to something missing.
 
     lamella workflow paper check coffee
     """
@@ -439,7 +440,7 @@ def check(
             _print_problems(document, work)
             if not document.problems:
                 print_text(get_command_phrases(work.language).nothing_missing)
-        return 1 if document.problems else 0
+        return 1 if any(problem.code in _BROKEN_REFERENCES for problem in document.problems) else 0
 
 
 def references(
@@ -560,20 +561,6 @@ def revise(
         _print_progress(conversation_log, conversation_log.request_stage_changes(note), store=store, as_json=as_json)
 
 
-def template(
-    *,
-    context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="New file that ends in .docx, or in .typ for a pdf.")],
-) -> None:
-    """Write the template of a docx or a pdf to a file, to change it and pass it to export --template.
-
-    lamella workflow paper template thesis.docx
-    """
-    get_workflow(context.obj)
-    write_document_template(file)
-    print_text(str(file))
-
-
 @contextmanager
 def _open_workflow(
     context: typer.Context, session: str, store: str | None
@@ -645,7 +632,6 @@ def _build_app(name: str, *, is_paper: bool) -> typer.Typer:
         rewind,
         check,
         export,
-        template,
     )
     for command in commands:
         app.command()(command)

@@ -116,17 +116,6 @@ def find_style(style: str) -> Path:
     return path.resolve()
 
 
-def read_template(format_: DocumentFormat) -> bytes:
-    """Return the template that Lamella uses for a format, to be changed and passed as ``template``."""
-    suffix = _TEMPLATE_SUFFIXES.get(format_)
-    path = _TEMPLATES / f"paper{suffix}"
-    if suffix is None or not path.is_file():
-        raise DocumentError(
-            f"There is no template for {format_} to begin with.", hint="There is one for docx, and one for pdf (.typ)."
-        )
-    return path.read_bytes()
-
-
 def export_document(
     document: WorkflowDocument,
     format_: DocumentFormat,

@@ -60,7 +60,6 @@ if TYPE_CHECKING:
         read_references,
         render_document_file,
         write_document,
-        write_document_template,
     )
     from lamella.wiring.mcp import build_server_spec, is_trusted, list_servers, open_servers
     from lamella.wiring.memory import choose_memory_renderer, make_memory_opener, open_memory
@@ -216,7 +215,6 @@ __all__ = [
     "unset_in_file",
     "with_configured_model",
     "write_document",
-    "write_document_template",
 ]
 
 if not TYPE_CHECKING:
@@ -320,7 +318,6 @@ if not TYPE_CHECKING:
             "read_references",
             "render_document_file",
             "write_document",
-            "write_document_template",
         ),
         "lamella.wiring.workflows": (
             "get_workflow",

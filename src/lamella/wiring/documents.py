@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from lamella.core.workflow.document import DocumentProblem, WorkflowDocument
     from lamella.documents.export import ExportedDocument
 
-_DOI_HOST = "doi.org"
-
 
 def list_citation_styles() -> list[str]:
     """Return the names of the citation styles that come with Lamella; any other is a ``.csl`` file."""
@@ -93,24 +91,6 @@ def write_document(
             f"{path} cannot be written: {error.strerror}.", hint="Name a file that may be written."
         ) from error
     return exported.problems
-
-
-def write_document_template(path: Path) -> None:
-    """Write the template that Lamella uses for a docx or a pdf (``.typ``) to a new file, to be changed."""
-    from lamella.documents.export import DocumentFormat, read_template
-    from lamella.files import write_new_file
-
-    kind = DocumentFormat.PDF if path.suffix.casefold() == ".typ" else DocumentFormat.DOCX
-    if path.suffix.casefold() not in (".typ", ".docx"):
-        raise InvalidOperationError(
-            f"{path} is no template.", hint="Name a file that ends in .docx, or in .typ for a pdf."
-        )
-    try:
-        write_new_file(path.expanduser(), read_template(kind))
-    except OSError as error:
-        raise InvalidOperationError(
-            f"{path} cannot be written: {error.strerror}.", hint="Name a new file in a folder that exists."
-        ) from error
 
 
 def read_references(*sources: str, services: ServiceContainer | None = None) -> list[Mapping[str, object] | str]:

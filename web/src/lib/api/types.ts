@@ -458,6 +458,25 @@ export interface DigestLineJson {
   superseded: boolean;
 }
 
+/** What the document of a workflow lacks. */
+export interface DocumentCheckJson {
+  /** Version of the format. */
+  lamella: 1;
+  /** Key of the conversation, which never changes. */
+  conversation: string;
+  name: string;
+  title: string;
+  /** The headings of its sections, in order. */
+  sections: Array<string>;
+  problems: Array<DocumentProblemJson>;
+}
+
+/** Something that a document lacks. */
+export interface DocumentProblemJson {
+  code: string;
+  message: string;
+}
+
 /** The answer is stored. */
 export interface DoneEventJson {
   /** Tool calls that the client must run. */
@@ -528,6 +547,15 @@ export interface ErrorDetailJson {
 /** The body of every error. */
 export interface ErrorJson {
   error: ErrorDetailJson;
+}
+
+/** A table with columns and rows, or a figure with a PNG or JPEG in base64. */
+export interface ExhibitBody {
+  caption: string;
+  columns?: Array<string>;
+  rows?: Array<Array<string>>;
+  /** The image of a figure. */
+  image?: string | null;
 }
 
 /** Tokens that the cache is expected to serve, tokens that it is expected to store, and the rest. */
@@ -1201,6 +1229,18 @@ export interface ProgressJson {
   digest: Array<DigestLineJson>;
   references: number;
   citations: number;
+  /** The language that the work is written in, as a code. */
+  language: string;
+  /** The decision that an approval without one takes. */
+  proposed_decision: string;
+  /** What is to change in the stage that was sent back. */
+  change_request: string;
+  /** What was written in the current stage; the last can be undone. */
+  writes: Array<StageWriteJson>;
+  /** References as CSL-JSON. */
+  reference_items: Array<Record<string, Record<string, unknown> | Array<unknown> | string | number | boolean | null>>;
+  /** Captions of figures and tables by key. */
+  exhibits: Record<string, string>;
 }
 
 /** The reason why an artifact is in the next prompt or not, and how to include it. */
@@ -1322,6 +1362,11 @@ export interface ReceiptListJson {
   /** Key of the conversation, which never changes. */
   conversation: string;
   receipts: Array<ReceiptJson>;
+}
+
+/** References as CSL-JSON, as fields with usual names, or as typed lines. */
+export interface ReferencesBody {
+  references: Array<JsonValue>;
 }
 
 /** Options for regenerating the answer to a question. */
@@ -1470,6 +1515,11 @@ export interface ResumeBody {
 export interface RetryEventJson {
   said: string;
   wait: number | null;
+}
+
+/** What is to change in the submitted stage; the model reads it. */
+export interface ReviseBody {
+  note: string;
 }
 
 /** The stage to go back to, by its id. */
@@ -1654,6 +1704,18 @@ export interface StageDataJson {
   digest: Array<DigestLineJson>;
   references: number;
   citations: number;
+  /** The language that the work is written in, as a code. */
+  language: string;
+  /** The decision that an approval without one takes. */
+  proposed_decision: string;
+  /** What is to change in the stage that was sent back. */
+  change_request: string;
+  /** What was written in the current stage; the last can be undone. */
+  writes: Array<StageWriteJson>;
+  /** References as CSL-JSON. */
+  reference_items: Array<Record<string, Record<string, unknown> | Array<unknown> | string | number | boolean | null>>;
+  /** Captions of figures and tables by key. */
+  exhibits: Record<string, string>;
   data: Record<string, Record<string, Record<string, unknown> | Array<unknown> | string | number | boolean | null>>;
 }
 
@@ -1678,6 +1740,8 @@ export interface StageJson {
   messages: Array<string>;
   /** Required fields that have no value yet. */
   missing: Array<string>;
+  /** Labels of the fields for people. */
+  field_labels: Record<string, string>;
 }
 
 /** A stage of a workflow. */
@@ -1691,9 +1755,19 @@ export interface StageSpecJson {
   search: boolean;
 }
 
+/** Something that was written in the current stage. */
+export interface StageWriteJson {
+  /** Whether a model wrote it. */
+  by_model: boolean;
+  /** What it changed, as lines with - and +. */
+  diff: string;
+}
+
 /** The workflow to start, by name; a request cannot name files of the server. */
 export interface StartWorkflowBody {
   workflow: string;
+  /** A code such as `id`. */
+  language?: string | null;
 }
 
 /** A step that removed something. */
@@ -2068,6 +2142,8 @@ export interface WorkflowTextJson {
   text: string;
   /** The file it was written to. */
   file: string | null;
+  /** What it lacks. */
+  problems: Array<DocumentProblemJson>;
 }
 
 /** The ids of the artifacts that the model can read in the next turn. */
