@@ -90,6 +90,21 @@ class WorkflowPhrases(Struct, frozen=True, kw_only=True):
     problem_title: str
     problem_references: str
     details: Mapping[str, str]
+    # Errors of actions, each with what to do next.
+    error_missing: str
+    hint_missing: str
+    error_submitted: str
+    hint_submitted: str
+    error_not_submitted: str
+    hint_not_submitted: str
+    error_all_approved: str
+    hint_all_approved: str
+    error_stage_unknown: str
+    error_stage_ahead: str
+    hint_go_back: str
+    hint_first_stage: str
+    error_no_writes: str
+    hint_no_writes: str
 
 
 _ENGLISH = WorkflowPhrases(
@@ -149,6 +164,20 @@ _ENGLISH = WorkflowPhrases(
     problem_title="The document has no title yet.",
     problem_references="The text cites nothing, so all references are listed.",
     details={"author": "author", "year": "year", "title": "title"},
+    error_missing="The stage {stage} has {filled} of {count} fields that it has to have; missing: {fields}.",
+    hint_missing="Write down {field} for this stage, then submit it again.",
+    error_submitted="The stage {stage} is submitted already.",
+    hint_submitted="Approve it, or write down more first.",
+    error_not_submitted="The stage {stage} is not submitted: its status is {status}.",
+    hint_not_submitted="Submit it first; that checks what it has to have.",
+    error_all_approved="All {count} stages of {workflow} are approved.",
+    hint_all_approved="Export the work, or go back to a stage that is to be done again.",
+    error_stage_unknown="The stage {stage!r} of {workflow} is not known.",
+    error_stage_ahead="The stage {stage!r} of {workflow} is not done yet.",
+    hint_go_back="Go back to one of: {stages}.",
+    hint_first_stage="This is the first stage: go on with it.",
+    error_no_writes="Nothing was written since this stage began.",
+    hint_no_writes="Go back to an earlier stage to change what it has.",
 )
 
 _INDONESIAN = WorkflowPhrases(
@@ -214,6 +243,20 @@ _INDONESIAN = WorkflowPhrases(
     problem_title="Dokumen belum memiliki judul.",
     problem_references="Teks tidak mengutip apa pun, jadi semua referensi dicantumkan.",
     details={"author": "penulis", "year": "tahun", "title": "judul"},
+    error_missing="Tahap {stage} baru memiliki {filled} dari {count} isian wajib; belum ada: {fields}.",
+    hint_missing="Catat {field} untuk tahap ini, lalu ajukan lagi.",
+    error_submitted="Tahap {stage} sudah diajukan.",
+    hint_submitted="Setujui tahap ini, atau catat hal lain dulu.",
+    error_not_submitted="Tahap {stage} belum diajukan: statusnya {status}.",
+    hint_not_submitted="Ajukan dulu; dengan itu isian wajibnya diperiksa.",
+    error_all_approved="Semua {count} tahap {workflow} sudah disetujui.",
+    hint_all_approved="Ekspor karyanya, atau kembali ke tahap yang perlu diulang.",
+    error_stage_unknown="Tahap {stage!r} tidak ada dalam {workflow}.",
+    error_stage_ahead="Tahap {stage!r} dari {workflow} belum selesai.",
+    hint_go_back="Kembali ke salah satu dari: {stages}.",
+    hint_first_stage="Ini tahap pertama: lanjutkan saja.",
+    error_no_writes="Belum ada yang ditulis sejak tahap ini dimulai.",
+    hint_no_writes="Kembali ke tahap sebelumnya untuk mengubah isinya.",
 )
 
 _PHRASES: Mapping[str, WorkflowPhrases] = {"en": _ENGLISH, "id": _INDONESIAN}

@@ -651,9 +651,8 @@ def propose_decision_event(
 def undo_event(session: WorkflowSession, *, after_message: str) -> StageEvent:
     """Return the event that takes back what was written last in the current stage."""
     if not session.changes:
-        raise WorkflowError(
-            "Nothing was written since this stage began.", hint="Go back to an earlier stage to change what it has."
-        )
+        phrases = get_phrases(session.workflow.language)
+        raise WorkflowError(phrases.error_no_writes, hint=phrases.hint_no_writes)
     return StageEvent(action=WorkflowStageAction.UNDO, after=after_message, stage=_stage_id(session))
 
 
@@ -661,9 +660,7 @@ def request_changes_event(session: WorkflowSession, note: str, *, after_message:
     """Return the event that sends a submitted stage back; ``note`` says what is to change."""
     stage = _get_current_stage(session)
     if session.status is not StageStatus.PENDING:
-        raise WorkflowError(
-            f"The stage {stage.id} is not submitted: its status is {session.status}.", hint="Submit it first."
-        )
+        raise _not_submitted_error(session, stage)
     text = " ".join(note.split())
     if not text or len(text) > _MAX_CAPTION_CHARS:
         raise WorkflowError(
@@ -731,15 +728,17 @@ def _diff_values(name: str, old: Sequence[str], new: Sequence[str]) -> list[str]
 def submit_stage_event(session: WorkflowSession, *, after_message: str) -> StageEvent:
     """Return the event that submits the current stage for approval; all required fields must be present."""
     stage = _get_current_stage(session)
+    phrases = get_phrases(session.workflow.language)
     if session.status is StageStatus.PENDING:
-        raise WorkflowError(f"The stage {stage.id} is submitted already.", hint="Approve it, or write down more first.")
+        raise WorkflowError(phrases.error_submitted.format(stage=stage.id), hint=phrases.hint_submitted)
     if session.missing_fields:
-        had = len(stage.required) - len(session.missing_fields)
-        raise WorkflowError(
-            f"The stage {stage.id} has {had} of {len(stage.required)} fields that it has to have; "
-            f"missing: {', '.join(session.missing_fields)}.",
-            hint=f"Write down {session.missing_fields[0]} for this stage, then submit it again.",
+        message = phrases.error_missing.format(
+            stage=stage.id,
+            filled=len(stage.required) - len(session.missing_fields),
+            count=len(stage.required),
+            fields=", ".join(session.missing_fields),
         )
+        raise WorkflowError(message, hint=phrases.hint_missing.format(field=session.missing_fields[0]))
     return StageEvent(action=WorkflowStageAction.SUBMIT, after=after_message, stage=stage.id)
 
 
@@ -750,10 +749,7 @@ def approve_stage_event(session: WorkflowSession, *, decision: str, after_messag
     """
     stage = _get_current_stage(session)
     if session.status is not StageStatus.PENDING:
-        raise WorkflowError(
-            f"The stage {stage.id} is not submitted: its status is {session.status}.",
-            hint="Submit it first; that checks what it has to have.",
-        )
+        raise _not_submitted_error(session, stage)
     decision_text = decision.strip() or session.proposed_decision or _decision_text(session.data.get(stage.id, {}))
     return StageEvent(
         action=WorkflowStageAction.APPROVE,
@@ -770,22 +766,29 @@ def rewind_event(session: WorkflowSession, stage: str, *, after_message: str) ->
     pending = session.status is StageStatus.PENDING
     if to is None or to > session.stage_index or (to == session.stage_index and not pending):
         known = ids if pending else ids[: session.stage_index]
-        why = "is not known" if to is None else "is not done yet"
+        phrases = get_phrases(session.workflow.language)
+        message = phrases.error_stage_unknown if to is None else phrases.error_stage_ahead
         raise WorkflowError(
-            f"The stage {stage!r} of {session.workflow.name} {why}.",
-            hint=f"Go back to one of: {', '.join(known)}." if known else "This is the first stage: go on with it.",
+            message.format(stage=stage, workflow=session.workflow.name),
+            hint=phrases.hint_go_back.format(stages=", ".join(known)) if known else phrases.hint_first_stage,
         )
     return StageEvent(action=WorkflowStageAction.REWIND, after=after_message, stage=stage)
 
 
 def _get_current_stage(session: WorkflowSession) -> StageSpec:
     if session.current_stage is None:
-        count = len(session.workflow.stages)
-        raise WorkflowError(
-            f"All {count} stages of {session.workflow.name} are approved.",
-            hint="Export the work, or go back to a stage that is to be done again.",
-        )
+        phrases = get_phrases(session.workflow.language)
+        message = phrases.error_all_approved.format(count=len(session.workflow.stages), workflow=session.workflow.name)
+        raise WorkflowError(message, hint=phrases.hint_all_approved)
     return session.current_stage
+
+
+def _not_submitted_error(session: WorkflowSession, stage: StageSpec) -> WorkflowError:
+    phrases = get_phrases(session.workflow.language)
+    status = phrases.statuses.get(session.status, session.status)
+    return WorkflowError(
+        phrases.error_not_submitted.format(stage=stage.id, status=status), hint=phrases.hint_not_submitted
+    )
 
 
 def _decision_text(fields: Mapping[str, object]) -> str:

@@ -1,0 +1,134 @@
+"""Formats by ending, styles and templates, and what a document says in each of them."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from pypdfium2 import PdfDocument
+
+from lamella.core.log.events.compaction import Exhibit, SectionKind
+from lamella.core.values import replace
+from lamella.core.workflow.document import DocumentSection, WorkflowDocument
+from lamella.documents.export import (
+    DocumentFormat,
+    escape_markdown,
+    export_document,
+    find_style,
+    format_of_file,
+    list_styles,
+    render_source,
+)
+from lamella.errors import DocumentError
+
+ITEM = {
+    "id": "doe2020",
+    "type": "book",
+    "title": "Desks",
+    "author": [{"family": "Doe", "given": "Jane"}],
+    "issued": {"date-parts": [[2020]]},
+    "publisher": "Press",
+}
+TEXT = DocumentSection(id="sec:text", kind=SectionKind.CHAPTER, heading="Text *one*", text="As [@doe2020] says.")
+END = DocumentSection(id="sec:end", kind=SectionKind.REFERENCES, heading="References", text="")
+DOCUMENT = WorkflowDocument(title="Desks & chairs", language="en", sections=(TEXT, END), references=(ITEM,), cites=True)
+
+
+def to_text(document: WorkflowDocument, **options: object) -> str:
+    """The document as Markdown, on one line."""
+    made = export_document(document, DocumentFormat.MARKDOWN, **options)  # type: ignore[arg-type]
+    return " ".join(made.content.decode().split())
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("a.DOCX", "docx"), ("b.htm", "html"), ("c.markdown", "md"), ("d.tex", "tex")]
+)
+def test_ending_decides_the_format(name: str, kind: str) -> None:
+    assert format_of_file(name) == kind
+
+
+@pytest.mark.parametrize("name", ["paper", "paper.doc", "paper.pdf.bak", ".docx"])
+def test_unknown_ending_is_refused(name: str) -> None:
+    with pytest.raises(DocumentError, match="no format of a document"):
+        format_of_file(name)
+
+
+@pytest.mark.parametrize(
+    ("style", "citation"),
+    [("apa", "(Doe, 2020)"), ("ieee", "\\[1\\]"), ("chicago", "(Doe 2020)"), ("harvard", "(Doe, 2020)"), ("mla", "(Doe)"),
+     ("ama", "¹"), ("chicago-notes", "[^1]")],
+)  # fmt: skip
+def test_style_formats_citations(style: str, citation: str) -> None:
+    text = to_text(DOCUMENT, style=style)
+    assert citation in text or (style == "ama" and "1" in text.partition("says")[0])
+    assert "Doe" in text.partition("References")[2]
+
+
+def test_styles_are_found_by_name_and_path(tmp_path: Path) -> None:
+    assert set(list_styles()) == {"ama", "apa", "chicago", "chicago-notes", "harvard", "ieee", "mla"}
+    own = tmp_path / "own.csl"
+    own.write_bytes(find_style("IEEE").read_bytes())
+    assert "\\[1\\]" in to_text(DOCUMENT, style=str(own))
+    for wrong in ("gone", str(tmp_path / "gone.csl"), str(tmp_path)):
+        with pytest.raises(DocumentError, match="no citation style"):
+            find_style(wrong)
+
+
+def test_headings_show_as_they_are_written() -> None:
+    assert "## 1 Text \\*one\\*" in to_text(DOCUMENT)
+    assert escape_markdown("a_b [c]") == "a\\_b \\[c\\]"
+    assert render_source(DOCUMENT).startswith("# Text \\*one\\* {#sec:text}\n\nAs [@doe2020] says.")
+
+
+def test_references_are_all_listed_if_nothing_is_cited() -> None:
+    quiet = replace(DOCUMENT, cites=False, sections=(replace(TEXT, text="Nothing."), END))
+    assert "Doe, J. (2020)" in to_text(quiet)
+    assert "Doe" not in to_text(replace(DOCUMENT, sections=(replace(TEXT, text="See [@gone]."), END)))
+
+
+def test_tables_are_numbered_in_the_order_of_the_text() -> None:
+    tables = tuple(
+        Exhibit(key=f"tbl:{name}", caption=f"Caption {name}", columns=("a", "b"), rows=(("1", "x"),)) for name in "ab"
+    )
+    section = replace(
+        TEXT, text="First @tbl:b.\n\n![](tbl:b)\n\nThen @tbl:a and [@sec:text; @tbl:gone].", exhibits=("tbl:a",)
+    )
+    text = to_text(replace(DOCUMENT, sections=(section, END), exhibits=tables))
+    assert "First Table 1." in text
+    assert "Then Table 2 and Section 1, tbl:gone?." in text
+    assert text.index("**Table 1.** Caption b") < text.index("Then") < text.index("**Table 2.** Caption a")
+
+
+def test_template_must_fit_the_format(tmp_path: Path) -> None:
+    for kind, name in (
+        (DocumentFormat.DOCX, "a.typ"),
+        (DocumentFormat.MARKDOWN, "a.md"),
+        (DocumentFormat.PDF, "gone.typ"),
+    ):
+        with pytest.raises(DocumentError):
+            export_document(DOCUMENT, kind, template=tmp_path / name)
+
+
+def test_typst_template_decides_the_page(tmp_path: Path) -> None:
+    own = tmp_path / "own.typ"
+    own.write_text("#set page(width: 300pt, height: 400pt)\nTITLE: $title$\n\n$body$\n", encoding="utf-8")
+    made = export_document(DOCUMENT, DocumentFormat.PDF, template=own)
+    with PdfDocument(made.content) as document:
+        assert [round(side) for side in document[0].get_size()] == [300, 400]
+        assert "TITLE: Desks & chairs" in document[0].get_textpage().get_text_range()
+    own.write_text("#set page(width: nonsense)\n$body$", encoding="utf-8")
+    with pytest.raises(DocumentError, match="Typst cannot make the pdf"):
+        export_document(DOCUMENT, DocumentFormat.PDF, template=own)
+
+
+def test_word_template_decides_the_margins(tmp_path: Path) -> None:
+    first, own, second = (tmp_path / name for name in ("first.docx", "own.docx", "second.docx"))
+    first.write_bytes(export_document(DOCUMENT, DocumentFormat.DOCX).content)
+    with zipfile.ZipFile(first) as packed, zipfile.ZipFile(own, "w") as changed:
+        for name in packed.namelist():
+            data = packed.read(name)
+            changed.writestr(
+                name, data.replace(b'w:left="2268"', b'w:left="1111"') if name == "word/document.xml" else data
+            )
+    second.write_bytes(export_document(DOCUMENT, DocumentFormat.DOCX, template=own).content)
+    with zipfile.ZipFile(second) as packed:
+        assert b'w:left="1111"' in packed.read("word/document.xml")
