@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
@@ -265,11 +266,26 @@ class StageProgress(Struct, frozen=True, kw_only=True):
     field_labels: Mapping[str, str] = {}
 
 
-class StageWrite(Struct, frozen=True, kw_only=True):
-    """Something that was written in the current stage: who wrote it, and what it changed, as a diff."""
+class StageWrite:
+    """Something that was written in the current stage: who wrote it, and what it changed, as a diff.
 
-    by_model: bool
-    diff: str
+    The diff is made when it is read: a terminal asks for the progress with every key press.
+    """
+
+    def __init__(self, *, by_model: bool, make_diff: Callable[[], str]) -> None:
+        self.by_model = by_model
+        self._make_diff = make_diff
+
+    @cached_property
+    def diff(self) -> str:
+        """Return what was changed, as lines with ``-`` and ``+``."""
+        return self._make_diff()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StageWrite) and (self.by_model, self.diff) == (other.by_model, other.diff)
+
+    def __hash__(self) -> int:
+        return hash(self.by_model)
 
 
 class WorkflowProgress(Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ and ``build_progress`` returns the progress that Python programs, the CLI and th
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from lamella.conversation.log import list_records_up_to_message
 from lamella.conversation.turn import TurnRequest
@@ -101,9 +102,13 @@ def _list_writes(session: WorkflowSession) -> tuple[StageWrite, ...]:
     """Return what was written in the current stage, oldest first, each with its diff."""
     after = [*(change.before for change in session.changes[1:]), session][: len(session.changes)]
     return tuple(
-        StageWrite(by_model=change.by_model, diff="\n".join(diff_sessions(change.before, one)))
+        StageWrite(by_model=change.by_model, make_diff=partial(_render_diff, change.before, one))
         for change, one in zip(session.changes, after, strict=True)
     )
+
+
+def _render_diff(before: WorkflowSession, after: WorkflowSession) -> str:
+    return "\n".join(diff_sessions(before, after))
 
 
 # The stages of a branch.

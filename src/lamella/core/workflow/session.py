@@ -24,7 +24,7 @@ from lamella.core.log.events.compaction import (
 )
 from lamella.core.log.receipts import stage_data_id
 from lamella.core.text.content import truncate_words
-from lamella.core.text.diff import diff_excerpt, diff_lines
+from lamella.core.text.diff import diff_lines
 from lamella.core.values import replace
 from lamella.core.workflow.phrases import get_phrases, language_name
 from lamella.core.workflow.references import CslItem, ReferenceList, add_references, to_reference
@@ -678,27 +678,37 @@ def _stage_id(session: WorkflowSession) -> str:
 
 
 def diff_sessions(before: WorkflowSession, after: WorkflowSession) -> list[str]:
-    """Return what was written between two states of a session, as lines with ``-`` and ``+``."""
+    """Return what was written between two states of a session, as lines with ``-`` and ``+``.
+
+    Texts are compared sentence by sentence.
+    """
     lines: list[str] = []
     for stage in dict.fromkeys((*before.data, *after.data)):
         old, new = before.data.get(stage, {}), after.data.get(stage, {})
-        for name in dict.fromkeys((*old, *new)):
+        for name in () if old is new else dict.fromkeys((*old, *new)):
             lines += _diff_values(f"{stage}.{name}", _value_lines(old.get(name)), _value_lines(new.get(name)))
-    for key in dict.fromkeys((*before.references, *after.references)):
+    for key in _changed_keys(before.references, after.references):
         pair = [_value_lines(one.references.get(key)) for one in (before, after)]
         lines += _diff_values(f"@{key}", *pair)
-    for key in dict.fromkeys((*before.exhibits, *after.exhibits)):
+    for key in _changed_keys(before.exhibits, after.exhibits):
         pair = [_exhibit_lines(one.exhibits.get(key)) for one in (before, after)]
         lines += _diff_values(f"@{key}", *pair)
     pair = [[one.proposed_decision] if one.proposed_decision else [] for one in (before, after)]
     return lines + _diff_values("decision", *pair)
 
 
+def _changed_keys(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    return [] if old is new else [key for key in dict.fromkeys((*old, *new)) if old.get(key) != new.get(key)]
+
+
+_SENTENCE_END = re.compile(r"\n|(?<=[.!?])[ \t]+")
+
+
 def _value_lines(value: object) -> list[str]:
     if value is None:
         return []
     if isinstance(value, str):
-        return value.split("\n")
+        return _SENTENCE_END.split(value)
     if isinstance(value, Mapping):
         return [f"{name}: {format_field_value(one)}" for name, one in value.items()]
     if isinstance(value, Sequence):
@@ -717,11 +727,7 @@ def _exhibit_lines(one: StageExhibit | None) -> list[str]:
 def _diff_values(name: str, old: Sequence[str], new: Sequence[str]) -> list[str]:
     lines: list[str] = []
     for at, end, to, to_end in diff_lines(old, new):
-        removed, added = list(old[at:end]), list(new[to:to_end])
-        if len(removed) == len(added):
-            pairs = [diff_excerpt(*pair) for pair in zip(removed, added, strict=True)]
-            removed, added = [one for one, _ in pairs], [one for _, one in pairs]
-        lines += [*(f"- {line}" for line in removed), *(f"+ {line}" for line in added)]
+        lines += [*(f"- {line}" for line in old[at:end]), *(f"+ {line}" for line in new[to:to_end])]
     return [name, *lines] if lines else []
 
 
