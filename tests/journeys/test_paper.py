@@ -294,3 +294,27 @@ def test_raw_markup_in_a_text_reads_no_file(tmp_path: Path) -> None:
     assert "SECRET" not in "".join(read_pdf(tmp_path / "a.pdf")) + (tmp_path / "a.html").read_text(encoding="utf-8")
     packed = zipfile.ZipFile(io.BytesIO((tmp_path / "a.docx").read_bytes()))
     assert [name for name in packed.namelist() if name.startswith("word/media/")] == []
+
+
+def test_paper_of_an_older_version_is_exported_with_sections(tmp_path: Path) -> None:
+    """Its workflow, which is stored with the conversation, has neither sections nor descriptions of fields."""
+    stages = "".join(
+        f'[[stages]]\nid = "{stage}"\nlabels = {{ id = "Tahap", en = "Stage" }}\nrequired = {json.dumps(list(fields))}\n'
+        for stage, fields in FIELDS.items()
+    )
+    old = tmp_path / "paper.toml"
+    old.write_text(f'lamella = 1\nname = "paper"\nlanguage = "id"\n{stages}', encoding="utf-8")
+    url = f"sqlite:///{tmp_path}/chats.db"
+    with lamella.open(url) as engine:
+        chat = engine.chat("old")
+        chat.start_workflow(str(old))
+        for fields in FIELDS.values():
+            if fields:
+                chat.write_stage(fields)
+            chat.submit_stage()
+            chat.approve_stage()
+    with lamella.open(url) as engine:
+        document = engine.chat("old").document()
+    assert [section.heading for section in document.sections][:2] == ["Abstrak", "Tahap"]
+    assert document.title == "Coffee and Sleep"
+    assert "WORKING" not in "".join(section.text for section in document.sections)

@@ -160,7 +160,7 @@ from lamella.core.log.events.codec import (
     build_event_batch,
     merge_batches,
 )
-from lamella.core.log.events.compaction import StageEvent, UndoEvent
+from lamella.core.log.events.compaction import StageEvent, UndoEvent, WorkflowSpec
 from lamella.core.log.events.kinds import (
     DeleteEvent,
     EventBatch,
@@ -1531,12 +1531,20 @@ class Conversation:
     def document(self, title: str = "") -> WorkflowDocument:
         """Return the document of the approved stages, its figures, tables and references, and what it lacks."""
         session = self._get_workflow_session()
-        if self._adapters.load_workflow is not None and session.workflow.name in SHIPPED_WORKFLOWS:
-            current = self._adapters.load_workflow(session.workflow.name, session.workflow.language)
-            session = session._replace(workflow=with_sections_of(session.workflow, current))
+        session = session._replace(workflow=self._with_current_sections(session.workflow))
         document = build_document(session, title=check_text(title, "title"))
         hashes = [one.image for one in document.exhibits if one.image]
         return replace(document, images=self._conversation_log.read_contents(hashes)) if hashes else document
+
+    def _with_current_sections(self, workflow: WorkflowSpec) -> WorkflowSpec:
+        """Return a workflow that came with Lamella before there were sections with those of today."""
+        if workflow.name not in SHIPPED_WORKFLOWS or self._adapters.load_workflow is None:
+            return workflow
+        try:
+            return with_sections_of(workflow, self._adapters.load_workflow(workflow.name, workflow.language))
+        except WorkflowError:
+            # The user has a workflow of this name that is broken, or not there in this language.
+            return workflow
 
     def export_approved_stages(self, title: str = "") -> str:
         """Return the work as Markdown: every approved stage, and a bibliography that lists each source once."""
