@@ -1,16 +1,18 @@
 """JSON bodies of workflows and of work in stages."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, convert
 from msgspec.structs import asdict
 
 from lamella.core.log.events.compaction import WorkflowSpec
-from lamella.core.workflow.document import DocumentProblem, WorkflowDocument
 from lamella.core.workflow.references import format_reference
 from lamella.ports import WorkflowProgress
 from lamella.schemas.body import Count, JsonBody, NamedConversationJsonBase, VersionedBody
+
+if TYPE_CHECKING:
+    from lamella.core.workflow.document import DocumentProblem, WorkflowDocument
 
 
 class StageSpecJson(JsonBody, frozen=True, kw_only=True):
@@ -160,7 +162,7 @@ def progress_to_json(conversation_key: str, name: str, progress: WorkflowProgres
 
 
 def document_to_json(
-    conversation_key: str, name: str, document: WorkflowDocument, text: str, *, file: str | None = None
+    conversation_key: str, name: str, document: "WorkflowDocument", text: str, *, file: str | None = None
 ) -> WorkflowTextJson:
     """Return a document as text, and what it lacks."""
     return WorkflowTextJson(
@@ -168,7 +170,7 @@ def document_to_json(
     )
 
 
-def document_check_to_json(conversation_key: str, name: str, document: WorkflowDocument) -> DocumentCheckJson:
+def document_check_to_json(conversation_key: str, name: str, document: "WorkflowDocument") -> DocumentCheckJson:
     """Return the headings of a document, and what it lacks."""
     return DocumentCheckJson(
         conversation=conversation_key,
@@ -179,7 +181,7 @@ def document_check_to_json(conversation_key: str, name: str, document: WorkflowD
     )
 
 
-def problems_to_json(problems: Sequence[DocumentProblem]) -> list[DocumentProblemJson]:
+def problems_to_json(problems: "Sequence[DocumentProblem]") -> list[DocumentProblemJson]:
     """Return problems of a document."""
     return [DocumentProblemJson(code=one.code, message=one.message) for one in problems]
 

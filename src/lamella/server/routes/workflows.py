@@ -237,8 +237,9 @@ def download(
 ) -> Response:
     """Export the document as docx, pdf, html, LaTeX or Markdown, with citations in a style."""
     chat = state.open_conversation(caller, conversation)
-    exported = render_document_file(chat.document(title), f"document.{format}", style=style)
-    headers = {"content-disposition": f'attachment; filename="document.{format}"'}
+    file_name = f"document.{format}"
+    exported = render_document_file(chat.document(title), file_name, style=style)
+    headers = {"content-disposition": f'attachment; filename="{file_name}"'}
     return Response(exported.content, media_type=_MEDIA_TYPES[format], headers=headers)
 
 
