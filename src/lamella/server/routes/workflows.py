@@ -239,7 +239,7 @@ def download(
     chat = state.open_conversation(caller, conversation)
     file_name = f"document.{format}"
     exported = render_document_file(chat.document(title), file_name, style=style)
-    headers = {"content-disposition": f'attachment; filename="{file_name}"'}
+    headers = {"content-disposition": "attachment"}
     return Response(exported.content, media_type=_MEDIA_TYPES[format], headers=headers)
 
 
