@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Annotated, BinaryIO
 
 import typer
+from msgspec import UNSET, UnsetType
 
 from lamella.cli.access import JsonOption
 from lamella.cli.doctor_tables import print_annotations, print_diagnosis
-from lamella.cli.output import format_count, print_json, print_text
+from lamella.cli.output import format_count, print_json, print_text, show_if_slow
 from lamella.doctor.html_report import render_report
 from lamella.errors import UsageError
-from lamella.schemas.doctor import diagnosis_to_json
+from lamella.schemas.doctor import LogReplayJson, diagnosis_to_json, replay_to_json
 from lamella.wiring import ServiceContainer, read_services
 from lamella.wiring.doctor import examine_logs, redact_logs
 
@@ -21,6 +22,10 @@ def doctor(
         list[str], typer.Argument(metavar="LOG...", help="Log files, folders of logs, or - for standard input.")
     ],
     as_json: JsonOption = False,
+    replay: Annotated[
+        bool,
+        typer.Option("--replay", help="Also show what the conversations would have cost in Lamella's layout `auto`."),
+    ] = False,
     fail_under: Annotated[
         float | None,
         typer.Option(min=0, max=1, help="Exit with 1 if the cache served less than this share of what it could have."),
@@ -46,9 +51,14 @@ def doctor(
     if redact is not None:
         _write_redacted(logs, redact, services)
         return 0
-    found = examine_logs(logs, services)
+    with show_if_slow("Reading logs"):
+        found = examine_logs(logs, services, replays=replay)
     diagnosis = found.diagnosis
-    body = diagnosis_to_json(diagnosis, unread=found.unread, unread_examples=found.unread_examples)
+    replayed: LogReplayJson | UnsetType = UNSET
+    if found.replay is not None:
+        rows = [(one.logged, one.auto, one.documents, one.readable) for one in found.replay.conversations]
+        replayed = replay_to_json(diagnosis, rows, found.replay.left_out)
+    body = diagnosis_to_json(diagnosis, unread=found.unread, unread_examples=found.unread_examples, replay=replayed)
     if html is not None:
         _write_report(html, render_report(diagnosis, unread=found.unread))
     if as_json:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from lamella.cli.console import make_console, print_with_hanging_indent
 from lamella.cli.output import escape_to_short_line, format_count, print_text
-from lamella.schemas.doctor import DoctorConversationJson, DoctorJson, FindingJson
+from lamella.schemas.doctor import DoctorConversationJson, DoctorJson, FindingJson, LogReplayJson
 
 _MAX_LISTED_REQUESTS = 8
 _MAX_CONVERSATIONS = 5
@@ -48,6 +48,9 @@ def print_diagnosis(body: DoctorJson) -> None:
         console.print(Text("most expensive conversations", style="bold"))
         for one in body.most_expensive[:_MAX_CONVERSATIONS]:
             console.print(Text(f"  {_format_conversation(one)}"))
+    if isinstance(body.replay, LogReplayJson):
+        console.print()
+        _print_replay(body.replay)
     if body.unread:
         console.print()
         console.print(Text(f"{format_count(body.unread, 'record')} not recognised, for example:", style="yellow"))
@@ -69,6 +72,25 @@ def _print_finding(number: int, finding: FindingJson) -> None:
         console.print(Text(f"   before  {escape_to_short_line(finding.before)}", style="dim"))
         console.print(Text(f"   after   {escape_to_short_line(finding.after)}", style="dim"))
     print_with_hanging_indent(console, Text(f"   fix: {finding.fix}"))
+
+
+def _print_replay(replay: LogReplayJson) -> None:
+    console = make_console()
+    console.print(Text("the same conversations again, input only", style="bold"))
+    console.print(Text(f"  as logged               {_money(replay.logged_cost)}"))
+    if replay.best_fix is not None and replay.best_fix_cost is not None:
+        console.print(Text(f"  without {replay.best_fix:<15} {_money(replay.best_fix_cost)}"))
+    console.print(Text(f"  in the layout auto      {_money(replay.auto_cost)}"))
+    if replay.documents:
+        console.print(
+            Text(
+                f"  {replay.readable:,} of {replay.documents:,} attached documents were in the prompt of their turn in full"
+            )
+        )
+    for reason, count in replay.left_out.items():
+        console.print(
+            Text(f"  left out: {format_count(count, 'conversation')}: {escape_to_short_line(reason)}", style="dim")
+        )
 
 
 def print_annotations(body: DoctorJson) -> None:

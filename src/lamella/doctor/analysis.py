@@ -22,6 +22,7 @@ from lamella.doctor.blocks import MESSAGES, SECTION_NAMES, SYSTEM, TOOLS, Block,
 from lamella.doctor.calls import LoggedCall, ReportedUsage, WireFormat
 from lamella.doctor.causes import DESCRIPTIONS, FIXES, LossCause
 from lamella.doctor.text_changes import TextChange, classify_change, count_common_characters, cut_example, is_similar
+from lamella.doctor.transcripts import RecordedConversation, start_recording
 from lamella.profiles import ModelProfile
 
 # Texts of prompts to remember, in characters, and how many conversations.
@@ -117,7 +118,8 @@ class ConversationTotals(Struct, kw_only=True):
     reached: int = 0
     reachable: int = 0
     cost: Decimal | None = None
-    lost: Decimal | None = None
+    input_cost: Decimal | None = None
+    counted: int = 0
 
     @property
     def share(self) -> float:
@@ -211,10 +213,15 @@ class _Conversation(Struct, kw_only=True):
 
 
 class Examination:
-    """Examines the calls of a log one after the other."""
+    """Examines the calls of a log one after the other.
 
-    def __init__(self, knowledge: Knowledge) -> None:
+    With ``records`` it keeps all conversations in ``recorded``, for a replay; memory then grows with the log.
+    """
+
+    def __init__(self, knowledge: Knowledge, *, records: bool = False) -> None:
         self._knowledge = knowledge
+        self._records = records
+        self.recorded: dict[int, RecordedConversation] = {}
         self._result = Diagnosis()
         self._findings: dict[tuple[LossCause, str], Finding] = {}
         self._open: OrderedDict[int, _Conversation] = OrderedDict()
@@ -594,14 +601,20 @@ class Examination:
         else:
             result.spent += cost
             totals.cost = (totals.cost or Decimal(0)) + cost
+            totals.input_cost = (totals.input_cost or Decimal(0)) + (self._price(now, measured.reached) or Decimal(0))
         totals.requests += 1
         totals.input += measured.total
+        totals.counted += now.counted
         totals.reached += measured.reached
         totals.reachable += measured.reachable
         for block in now.prompt.blocks:
             self._kinds[block.kind] += block.tokens
         if not call.has_whole_prompt:
             self._kinds["not in the log"] += max(0, now.total - now.counted)
+        if self._records:
+            if totals.number not in self.recorded:
+                self.recorded[totals.number] = start_recording(now.prompt, is_complete=call.has_whole_prompt)
+            self.recorded[totals.number].add(now.prompt, at=call.at, model=now.model, reply=call.reply)
         point = self._add_point(measured, cost)
         conversation = self._remember(now, measured, before, totals, chain, hashes)
         self._add_repetition(now, measured, before, conversation)

@@ -1,17 +1,21 @@
 """JSON body of the diagnosis of logs."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from lamella.schemas.body import Count, JsonBody, Money, VersionedBody
-from lamella.schemas.formatting import format_decimal_or_none
+from lamella.schemas.formatting import format_decimal, format_decimal_or_none
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lamella.doctor.analysis import ConversationTotals, Diagnosis, Finding
 
 _SHARE_DIGITS = 4
+_SMALLEST = Decimal("0.0000001")
 
 
 class DoctorTokensJson(JsonBody, frozen=True, kw_only=True):
@@ -64,6 +68,19 @@ class DoctorConversationJson(JsonBody, frozen=True, kw_only=True):
     cost: Money
 
 
+class LogReplayJson(JsonBody, frozen=True, kw_only=True):
+    """What the logged conversations would have cost in the layout `auto`: input only, same prices, pauses and documents."""
+
+    conversations: Annotated[int, Meta(ge=0, description="Replayed conversations.")]
+    left_out: Annotated[Mapping[str, int], Meta(description="Conversations that could not be replayed, by reason.")]
+    logged_cost: Money
+    auto_cost: Money
+    best_fix: Annotated[str | None, Meta(description="The cause of the most expensive finding.")]
+    best_fix_cost: Annotated[Money, Meta(description="The logged cost without that finding.")]
+    documents: Annotated[int, Meta(ge=0, description="Documents, counted once for each question that had them.")]
+    readable: Annotated[int, Meta(ge=0, description="How many of them the prompt of their turn had in full.")]
+
+
 class DoctorJson(VersionedBody, frozen=True, kw_only=True):
     """What logged requests cost, which of it was avoidable, and why. The most expensive finding comes first."""
 
@@ -82,12 +99,41 @@ class DoctorJson(VersionedBody, frozen=True, kw_only=True):
     models: Annotated[Mapping[str, int], Meta(description="Calls by model.")]
     tokens_by_kind: Annotated[Mapping[str, int], Meta(description="Input tokens by what they were.")]
     most_expensive: Annotated[Sequence[DoctorConversationJson], Meta(description="At most 20 conversations.")]
+    replay: Annotated[LogReplayJson | UnsetType, Meta(description="Only with `--replay`.")] = UNSET
 
 
 _MOST_EXPENSIVE = 20
 
 
-def diagnosis_to_json(diagnosis: "Diagnosis", *, unread: int, unread_examples: Sequence[str]) -> DoctorJson:
+def replay_to_json(
+    diagnosis: "Diagnosis",
+    rows: "Iterable[tuple[Decimal, Decimal, int, int]]",
+    left_out: Mapping[str, int],
+) -> LogReplayJson:
+    """Return the body of a replay from each conversation's logged cost, cost in `auto`, documents and readable ones."""
+    listed = list(rows)
+    logged = sum((row[0] for row in listed), Decimal(0))
+    best = diagnosis.findings[0] if diagnosis.findings else None
+    saved = best.cost if best is not None else None
+    return LogReplayJson(
+        conversations=len(listed),
+        left_out=left_out,
+        logged_cost=format_decimal(logged),
+        auto_cost=format_decimal(sum((row[1] for row in listed), Decimal(0)).quantize(_SMALLEST)),
+        best_fix=None if best is None else best.cause.value,
+        best_fix_cost=None if saved is None else format_decimal(logged - saved),
+        documents=sum(row[2] for row in listed),
+        readable=sum(row[3] for row in listed),
+    )
+
+
+def diagnosis_to_json(
+    diagnosis: "Diagnosis",
+    *,
+    unread: int,
+    unread_examples: Sequence[str],
+    replay: LogReplayJson | UnsetType = UNSET,
+) -> DoctorJson:
     """Return the body of a diagnosis."""
     priced = len(diagnosis.unpriced) < len(diagnosis.models)
     return DoctorJson(
@@ -114,6 +160,7 @@ def diagnosis_to_json(diagnosis: "Diagnosis", *, unread: int, unread_examples: S
         models=diagnosis.models,
         tokens_by_kind=diagnosis.tokens_by_kind,
         most_expensive=[_conversation_to_json(one) for one in diagnosis.conversations[:_MOST_EXPENSIVE]],
+        replay=replay,
     )
 
 
