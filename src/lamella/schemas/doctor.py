@@ -99,7 +99,7 @@ class DoctorJson(VersionedBody, frozen=True, kw_only=True):
     models: Annotated[Mapping[str, int], Meta(description="Calls by model.")]
     tokens_by_kind: Annotated[Mapping[str, int], Meta(description="Input tokens by what they were.")]
     most_expensive: Annotated[Sequence[DoctorConversationJson], Meta(description="At most 20 conversations.")]
-    replay: Annotated[LogReplayJson | UnsetType, Meta(description="Only with `--replay`.")] = UNSET
+    replay: Annotated[LogReplayJson | UnsetType, Meta(description="Only if a replay was asked for.")] = UNSET
 
 
 _MOST_EXPENSIVE = 20
