@@ -1,7 +1,7 @@
 """Lists of directives, look-alikes and pasted texts that were first measured before the word lists were changed by them.
 
 Each file says what its first measurement gave: that is the estimate for texts that nobody has seen. The bounds here are
-for the word lists of today, which were improved with all of these files in view.
+for the rules of today, which were improved with all of these files but the last in view.
 """
 
 import sys
@@ -18,6 +18,8 @@ from lamella.settings.word_lists import load_word_lists
 
 HERE = Path(__file__).parent / "unseen"
 NAMES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
+# Measured once, after the last change of the rules, which were not changed with it in view.
+LAST = "ninth"
 WORDS = load_word_lists()
 REPLY = "It is in the second part of the plan, and it is told there at some length. " * 40
 FILLER = "The boat lies at the pier and the nets are drying there in the sun beside the boxes. " * 3
@@ -70,6 +72,14 @@ def test_counts_of_each_list_meet_their_bounds(name: str, capsys: pytest.Capture
     assert 6 * len(missed) <= len(battery.directives), missed
     assert 6 * len(taken) <= len(battery.look_alikes), taken
     assert pasted == []
+
+
+def test_list_that_no_rule_was_changed_for_keeps_its_counts() -> None:
+    battery = load_battery(LAST)
+    found = [text for text, keep in battery.directives if any(keep in one for one in find(text))]
+    assert len(found) >= 45
+    assert len([text for text in battery.look_alikes if find(text)]) <= 2
+    assert len([text for text in battery.pasted if find(text)]) <= 1
 
 
 @pytest.mark.parametrize("name", NAMES)

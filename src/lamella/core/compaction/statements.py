@@ -32,7 +32,7 @@ from lamella.core.text.word_lists import WordLists
 # A statement that cites more messages than this could be about anything.
 MAX_CITED_MESSAGES = 8
 # At least this share of the words that carry meaning has to be in the cited messages.
-MIN_SHARED_WORDS = 0.4
+MIN_SHARED_WORDS = 0.3
 # A sentence shares at least this much with the sentence that it is compared with for negation and persons.
 _SAME_SENTENCE_SHARE = 0.5
 # A summary with less left is rejected.
@@ -95,6 +95,8 @@ _GERMAN_NOUN_ENDINGS = (
     "ismus",
     "age",
 )
+# Endings that no name has: "Empfehlung: …".
+_GERMAN_ABSTRACT_ENDINGS = ("ung", "ungen", "heit", "heiten", "keit", "keiten", "schaft", "schaften")
 _GERMAN_WORDS = frozenset(
     [
         "der",
@@ -620,6 +622,8 @@ class _Checker:
                 _is_german_noun(folded, known, self._lists.plain)
                 or (is_first and _GERMAN_PARTICIPLE.fullmatch(folded) is not None)
             ):
+                continue
+            if is_first and word.endswith(_GERMAN_ABSTRACT_ENDINGS):
                 continue
             if folded in UNIT_WORDS or self._is_marked_as_noun(word, statement.text, german=german):
                 continue

@@ -163,6 +163,11 @@ _KANJI_NUMBER = re.compile(
 )
 
 # 十一月, 五月三日, 八時: written with digits before dates and times are read.
+# 四・二キロ
+_KANJI_DECIMAL = re.compile(
+    "([一二三四五六七八九十]{1,3}|\u3007)・([\u3007一二三四五六七八九]{1,3})"
+    "(?=[^・\\w]|キロ|グラム|度|%|\uff05|メートル|リットル|秒|分|時間|倍|点)"
+)
 _KANJI_DAY = re.compile("[一二三四五六七八九十]{1,3}(?=月|日|時|分)")
 
 _ORDINALS = {
@@ -304,7 +309,8 @@ class _Reading:
     """Takes facts out of a text one kind after the other, so that no part counts twice."""
 
     def __init__(self, text: str) -> None:
-        plain = _KANJI_DAY.sub(_format_kanji_day, normalize_digits_and_dashes(normalize_characters(text)))
+        digits = _KANJI_DECIMAL.sub(_format_kanji_decimal, normalize_digits_and_dashes(normalize_characters(text)))
+        plain = _KANJI_DAY.sub(_format_kanji_day, digits)
         self.rest = _QUARTER.sub(_format_quarter, plain)
         self.text = self.rest.casefold()
         self.identifiers: list[str] = []
@@ -410,6 +416,10 @@ class _Reading:
                 _ROUNDED.search(self.rest, 0, found.start()) is not None,
             )
         )
+
+
+def _format_kanji_decimal(found: re.Match[str]) -> str:
+    return f"{_kanji_value(found[1])}.{''.join(str(_KANJI_DIGITS[digit]) for digit in found[2])}"
 
 
 def _format_kanji_day(found: re.Match[str]) -> str:
