@@ -13,6 +13,7 @@ from tests.server.running import PausingProvider, RunningServer, running
 from tests.waiting import wait_until
 
 from lamella.core.messages import Delta, ModelRequest, Role, TextDelta, ToolCall
+from lamella.server.state import OPERATOR
 from lamella.testing import ScriptedProvider, ScriptedReply
 
 ANSWER = """Sow **beans** in May.
@@ -556,3 +557,18 @@ def test_title_that_was_given_is_kept(start: StartServer, tabs: Tabs) -> None:
         ask(page, "When is the time for it?")
     assert written.value.json()["title"] == "My own"
     expect(page.get_by_role("heading", level=1)).to_have_text("My own")
+
+
+def test_title_is_found_among_more_chats_than_the_list_shows(start: StartServer, tabs: Tabs) -> None:
+    server = start(EchoProvider())
+    engine = server.state.get_engine(OPERATOR)
+    for number in range(150):
+        engine.create(f"many-{number}", title=f"Garden of year {1_850 + number}")
+    page = tabs.open(f"{server.url}/#/memory")
+    links = page.get_by_role("navigation", name="Chats").locator("li a")
+    expect(links).to_have_count(100)
+    page.get_by_label("Search all chats").fill("year 1851")
+    expect(links).to_have_count(1)
+    expect(links).to_contain_text("Garden of year 1851")
+    page.get_by_label("Search all chats").fill("")
+    expect(links).to_have_count(100)

@@ -128,3 +128,11 @@ def test_completion_lists_notes_folders_and_tags(tmp_path: Path) -> None:
         attached = {"attach": ["garden/beds/"]}
         server.begin("a")
         assert server.client.post(f"{PATH}/a/attachments", json=attached).status_code == 200
+
+
+def test_conversations_are_found_by_words_of_their_titles(server: RunningServer) -> None:
+    server.begin("tides", title="High Tide in SPRING")
+    server.begin("beans", title="Beans")
+    found = server.client.get("/v1/conversations", params={"q": "spring tide"}).json()
+    assert ([one["name"] for one in found["chats"]], found["total"]) == (["tides"], 1)
+    assert server.client.get("/v1/conversations", params={"q": "nothing"}).json()["chats"] == []

@@ -134,12 +134,18 @@ def list_conversations(
     archived: Annotated[
         bool | None, Query(description="Only archived ones, or only the others; by default all.")
     ] = None,
+    q: Annotated[
+        str, Query(max_length=1_000, description="Only those with these words in their title or name, ignoring case.")
+    ] = "",
 ) -> ConversationListJson:
     """List the conversations of the caller, the last changed first."""
     engine = state.get_engine(caller)
     listed = engine.chats()
     keys = engine.list_archived_keys(listed)
     wanted = listed if archived is None else [one for one in listed if (one.conversation in keys) is archived]
+    words = q.casefold().split()
+    if words:
+        wanted = [one for one in wanted if all(word in f"{one.title} {one.name}".casefold() for word in words)]
     return ConversationListJson(
         total=len(wanted), chats=conversations_to_json(wanted[offset : offset + limit], archived=keys)
     )

@@ -10,6 +10,8 @@ class ConversationsStore {
   /** Whether the archive is shown in place of the list. */
   archived = $state(false);
   query = $state("");
+  /** The chats whose titles have the words that are searched, however many chats there are. */
+  named = $state.raw<ConversationSummaryJson[] | null>(null);
   hits = $state.raw<MessageHitJson[] | null>(null);
   private limit = 100;
   private searches = 0;
@@ -107,10 +109,12 @@ class ConversationsStore {
     this.query = query;
     const number = ++this.searches;
     if (!query.trim()) {
-      this.hits = null;
+      this.hits = this.named = null;
       return;
     }
     try {
+      const named = await getJson<ConversationListJson>(`/v1/conversations?archived=${this.archived}&q=${encodeURIComponent(query)}`);
+      if (number === this.searches) this.named = named.chats;
       const body = await getJson<MessageHitListJson>(`/v1/conversations/search?q=${encodeURIComponent(query)}`);
       if (number === this.searches) this.hits = body.hits;
     } catch (error) {
