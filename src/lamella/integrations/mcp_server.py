@@ -206,6 +206,8 @@ def serve_http(
     listener = bind_socket(state.settings.host, state.settings.port)
     set_up_logging()
     with listener:
+        # A host may connect as soon as it reads the address: its connection waits until the server is ready.
+        listener.listen()
         address = f"{get_local_address(state.settings.host, listener)}/mcp"
         LOGGER.info("%s", json.dumps({"at": "start", "address": address}))
         app = make_http_app(state, allow_writes=allow_writes)
