@@ -19,7 +19,8 @@ from lamella.hints import PYTHON_HINTS, Hints
 from lamella.server.errors import HTTP_HINTS
 
 # The wording of each interface.
-WORDINGS = ("hints.py",)
+# Suites for plugins speak to those who write them, in Python.
+WORDINGS = ("hints.py", "plugin_checks.py")
 # Modules that write markup, whose attributes look like code.
 MARKUP = ("doctor/html_report.py",)
 # Texts that are not errors, and words that are correct in every interface.

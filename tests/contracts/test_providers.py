@@ -13,8 +13,17 @@ NAMES = re.compile(
     re.IGNORECASE,
 )
 # Families of vocabularies are named by who made them, the public module by whom it can talk to, and endpoints of the server
-# by whose clients come in.
-HOMES = ("providers/", "tokenizers/", "server/compat/", "server/app.py", "server/errors.py", "integrations/")
+# by whose clients come in. Logs and agent hosts are those of somebody.
+HOMES = (
+    "providers/",
+    "tokenizers/",
+    "server/compat/",
+    "server/app.py",
+    "server/errors.py",
+    "integrations/",
+    "doctor/",
+    "cli/skill.py",
+)
 
 
 def find_names(module: ast.Module) -> Iterator[str]:

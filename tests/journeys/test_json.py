@@ -72,6 +72,7 @@ COMMANDS: dict[str, tuple[list[str], list[str]]] = {
         )
     },
     "runners": (["runners"], ["runners", "--gone"]),
+    "plugins": (["plugins"], ["plugins", "--gone"]),
     "code select": (
         ["code", "select", "NOTES", "--question", "What of beans?"],
         ["code", "select", "gone", "--question", "What?"],
@@ -159,14 +160,16 @@ CHAT_LINES: dict[str, type[Struct]] = {
 READS_STDIN = {"ask", *(f"code {kind}" for kind in TASKS_WITH_REQUEST)}
 # An answer that comes piece by piece is told as lines: tests of its own look at those.
 STREAMED = {"chat"}
-# It never ends, and what it tells it tells over HTTP: tests/server looks at that.
-ENDLESS = {"serve"}
+# They never end, and what they tell they tell over a protocol: tests/server and tests of the integrations look at that.
+ENDLESS = {"serve", "acp", "mcp serve"}
+# Its result is a file.
+WITHOUT_DATA = {"skill install"}
 # Groups of commands about work in stages, each with a workflow.
 WORKED = {"workflow": "rfc", "paper": "paper"}
 
 
 def test_every_command_accepts_json() -> None:
-    known = {name: command for name, command in leaves() if name not in ENDLESS}
+    known = {name: command for name, command in leaves() if name not in ENDLESS | WITHOUT_DATA}
     assert [name for name, command in known.items() if not any("--json" in one.opts for one in command.params)] == []
     assert set(known) - STREAMED == set(COMMANDS)
 

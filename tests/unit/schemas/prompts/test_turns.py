@@ -28,8 +28,9 @@ def turn() -> Turn:
 def test_turn_has_the_documented_fields_in_their_order(turn: Turn) -> None:
     body = as_json(turn_prompt_to_json(turn))
     page = doc("reference/json-output.md")
-    # Only a turn that was planned by price has its plan, and only a stored one a check of its request.
-    absent = {"placement", "check"}
+    # Only a turn that was planned by price has its plan, only a stored one a check of its request, and only one that was
+    # sent several times its earlier requests.
+    absent = {"placement", "check", "earlier_requests"}
     assert list(body) == [name for name in names(page, under="TurnPromptJson") if name not in absent]
     envelope = body["envelope"]
     assert list(envelope) == [name for name in names(page, under="EnvelopeJson") if name != "why"]
@@ -44,7 +45,7 @@ def test_planned_turn_json_has_its_plan() -> None:
     body = as_json(turn_prompt_to_json(chat.ask("two")))
     plan = body["placement"]
     documented = names(doc("reference/json-output.md"), under="TurnPromptJson")
-    assert list(body) == [name for name in documented if name != "check"]
+    assert list(body) == [name for name in documented if name not in ("check", "earlier_requests")]
     assert plan["why"]
     assert plan["expected"] <= plan["next_best"]
 
