@@ -648,6 +648,7 @@ _JSON_OUTPUTS: Mapping[str, str] = {
     "workflow data": "StageDataJson",
     "workflow export": "WorkflowTextJson",
     "runners": "RunnerListJson",
+    "plugins": "PluginListJson",
     "code select": "CodeSelectionJson",
     "code analyse": "CodeAnswerJson",
     "code fix": "CodeFixJson",
