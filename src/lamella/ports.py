@@ -625,7 +625,8 @@ class Store(Protocol):
 class ModelRegistry(Protocol):
     """Known facts about each model."""
 
-    def get_model_profile(self, model: str | None) -> ModelProfile: ...
+    def get_model_profile(self, model: str | None) -> ModelProfile:
+        """Return the profile of a model, written ``provider:model`` or ``model``."""
 
 
 class ModelProvider(Protocol):

@@ -57,7 +57,7 @@ class BackupFolder:
         This must happen before the note is changed. ``data`` is None for a new note.
         """
         moment = datetime.fromisoformat(record.at).astimezone(UTC)
-        # Folder names sort by time; ``iter_newest_first`` relies on it. The random part keeps simultaneous changes
+        # Folder names sort by time; ``iter_change_folders_newest_first`` relies on it. The random part keeps simultaneous changes
         # separate.
         path = self.folder / f"{moment:%Y%m%dT%H%M%S%f}Z-{token_hex(4)}"
         try:
@@ -74,7 +74,7 @@ class BackupFolder:
             ) from error
         return path
 
-    def iter_newest_first(self) -> Iterator[tuple[Path, NoteChangeRecord]]:
+    def iter_change_folders_newest_first(self) -> Iterator[tuple[Path, NoteChangeRecord]]:
         """Yield every change with its folder, the latest first. Records that cannot be read are skipped."""
         paths = sorted(self.folder.iterdir(), reverse=True) if self.folder.is_dir() else []
         for path in paths:
@@ -329,7 +329,9 @@ class NoteWriter:
         """Return the newest change that was not undone yet, of one note or of any; None if there is none."""
         path = None if path is None else _normalized_path(path)
         found = (
-            one for _, one in self._open_backups().iter_newest_first() if not one.undone and path in (None, one.path)
+            one
+            for _, one in self._open_backups().iter_change_folders_newest_first()
+            if not one.undone and path in (None, one.path)
         )
         return next(found, None)
 
@@ -343,7 +345,7 @@ class NoteWriter:
         backups = self._open_backups()
         found = (
             (backup_path, one)
-            for backup_path, one in backups.iter_newest_first()
+            for backup_path, one in backups.iter_change_folders_newest_first()
             if not one.undone and path in (None, one.path)
         )
         kept, record = next(found, (None, None))

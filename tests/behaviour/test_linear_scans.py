@@ -17,7 +17,7 @@ from lamella.core.prompt.templates import TemplateResolution, expand_typed_text
 from lamella.core.text.directives import find_directives
 from lamella.core.text.exact_terms import extract_exact_strings
 from lamella.core.text.mentions import find_mentions
-from lamella.core.text.rule_detection import detect_rules, extract_quotes, find_instruction
+from lamella.core.text.rule_detection import detect_rules, extract_quotes, find_injected_instruction
 from lamella.errors import LamellaError
 from lamella.memory import parse_facts
 from lamella.retrieval.chunks import split_into_chunks_and_tags
@@ -98,7 +98,7 @@ SCANNERS: dict[str, Callable[[str], object]] = {
     "mentions": find_mentions,
     "exact terms": extract_exact_strings,
     "rules": detect_rules,
-    "instruction": find_instruction,
+    "instruction": find_injected_instruction,
     "quotes": extract_quotes,
     "old blocks": extract_blocks,
     "ignore rule": lambda text: parse_ignore_rule(f"a{text}b".replace("\n", "")),

@@ -98,7 +98,7 @@ def ask(
     lamella ask "What is decided here?" --attach examples/vault/decisions/one-index.md
     """
     given = parse_setting_options(system, settings)
-    options = with_single_question_defaults(
+    options = resolve_single_question_options(
         ChatOptions(
             store=store,
             chat=chat,
@@ -142,8 +142,8 @@ def ask_once(
         return None
 
 
-def with_single_question_defaults(options: ChatOptions) -> ChatOptions:
-    """Return the options of a command that asks once: the conversation is stored only if ``--chat`` names it.
+def resolve_single_question_options(options: ChatOptions) -> ChatOptions:
+    """Check and complete the options of a command that asks once: only ``--chat NAME`` stores the conversation.
 
     Raises:
         UsageError: ``--chat`` is blank, or ``--store`` is given without ``--chat``.

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from lamella.attach import Attachment, Unknown
 from lamella.cli.access import ChatArgument, JsonOption, StoreOption, open_conversation
-from lamella.cli.ask import MakeBody, ask_once, read_piped_text, with_single_question_defaults
+from lamella.cli.ask import MakeBody, ask_once, read_piped_text, resolve_single_question_options
 from lamella.cli.chat.opening import ChatOptions
 from lamella.cli.chat.setting_commands import parse_setting_options
 from lamella.cli.code_fix import ChangeOffer, read_named_files, run_check
@@ -195,7 +195,7 @@ def _make_task_command(task: CodeTask) -> Callable[..., None]:
         store: StoreOption = None,
     ) -> None:
         given = parse_setting_options(system, settings)
-        options = with_single_question_defaults(
+        options = resolve_single_question_options(
             ChatOptions(
                 store=store,
                 chat=chat,
@@ -232,7 +232,7 @@ def fix(
 
     Files that the error names are attached. If the answer changes files, the diff is shown and applied after a yes.
     """
-    options = with_single_question_defaults(
+    options = resolve_single_question_options(
         ChatOptions(
             store=store,
             chat=chat,
@@ -293,7 +293,7 @@ def analyse(
     lamella code analyse . --question "Where are retries decided?"
     """
     given = parse_setting_options(system, settings)
-    options = with_single_question_defaults(
+    options = resolve_single_question_options(
         ChatOptions(
             store=store, chat=chat, model=model, max_answer_tokens=max_tokens, sends_request=not preview, settings=given
         )

@@ -90,9 +90,9 @@ def show(
     # Imported here: these modules are slow to import, and listing conversations does not need them.
     from lamella.cli.prompt_tables import (
         format_cut_answer,
-        format_resume_hint,
         format_source_lines,
         format_turn,
+        format_unanswered_question_hint,
         print_if_no_sources,
     )
     from lamella.conversation.import_export import ConversationRepository
@@ -136,7 +136,7 @@ def show(
             print_text("\n".join(format_source_lines(source)))
     print_if_no_sources(requested=sources, has_sources=any(cited))
     if branch is None and path and path[-1].reply is None:
-        print_text(format_resume_hint(format_command("chats resume", found.name, store=store), path[-1]))
+        print_text(format_unanswered_question_hint(format_command("chats resume", found.name, store=store), path[-1]))
     if branch is None and path and path[-1].cut_reason is not None:
         print_text(format_cut_answer(format_command("chats resume", found.name, store=store)))
     others = [name for name in log.list_branch_heads() if name != (branch or log.head)]

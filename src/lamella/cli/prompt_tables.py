@@ -55,8 +55,8 @@ _SERVER_TOOL_MARK = "__"
 _MAX_CALL_TEXT_LENGTH = 100
 
 
-def format_resume_hint(resume_command: str, record: TurnRecord) -> str:
-    """Return the line about an unanswered question; the command ``resume_command`` continues it.
+def format_unanswered_question_hint(resume_command: str, record: TurnRecord) -> str:
+    """Return the line that says how to continue an unanswered question: with the command ``resume_command``.
 
     The command line lacks the functions of a Python program, so a question that waits for one continues in Python.
     """

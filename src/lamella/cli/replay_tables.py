@@ -83,7 +83,7 @@ def print_turn(console: Console, turn: Turn) -> None:
     for layer in turn.envelope.layers:
         print_layer(console, layer, cached=cached.get(layer.id, 0), largest=largest)
     print_parts_outside_layers(console, turn)
-    print_with_hanging_indent(console, _render_turn_summary(turn))
+    print_with_hanging_indent(console, _render_cost_and_cache_line(turn))
     if turn.envelope.prompt.layout_plan.priced:
         print_with_hanging_indent(console, Text(f"  plan: {escape_to_short_line(turn.layout_reason)}", style="dim"))
     if turn.compaction is not None:
@@ -137,7 +137,8 @@ def _segment_label(segment: Segment, *, is_only: bool) -> str:
     return f"{_FORM_SYMBOLS[segment.form]}{name}" + ("" if is_only else f" {segment.tokens:,}")
 
 
-def _render_turn_summary(turn: Turn) -> Text:
+def _render_cost_and_cache_line(turn: Turn) -> Text:
+    """Return the line about a turn's tokens, its cost, and what the cache kept."""
     tokens, read = turn.tokens, turn.cache.read if turn.cache else 0
     share = read / tokens.total if tokens.total else 0
     line = Text(f"  {tokens.total:,} of {tokens.limit:,} tokens · {read:,} cached ({share:.0%})", style="dim")

@@ -217,7 +217,7 @@ class OldCheckpoints:
         separately.
         """
         snapshots = {} if self._full_snapshot is None else {self._full_snapshot.version: self._full_snapshot}
-        shrunk = _shrink_checkpoints(
+        shrunk = _encode_small_checkpoints(
             snapshots.values(), block_hashes=None, full_text_message_ids=branch.full_text_message_ids
         )
         self._shrunk_sizes = {**self._sizes_by_version, **{one.version: parts for one, parts in shrunk}}
@@ -229,7 +229,7 @@ class OldCheckpoints:
         stored = self._load_by_version()
         reader = CheckpointPartReader(self._store, self._conversation_key)
         readable = {one.version: snapshot for one in stored.values() if (snapshot := reader.decode(one)) is not None}
-        shrunk = _shrink_checkpoints(
+        shrunk = _encode_small_checkpoints(
             {**readable, **snapshots}.values(),
             block_hashes=branch.blocks,
             full_text_message_ids=branch.full_text_message_ids,
@@ -279,12 +279,13 @@ def _count_unneeded_bytes(checkpoint_sizes: Collection[_CheckpointSizes], branch
     return idle
 
 
-def _shrink_checkpoints(
+def _encode_small_checkpoints(
     snapshots: Iterable[Snapshot],
     *,
     block_hashes: Collection[str] | None,
     full_text_message_ids: Collection[str] | None,
 ) -> list[tuple[Checkpoint, _CheckpointSizes]]:
+    """Return the checkpoints that can be encoded in a smaller form, with the sizes of their parts."""
     found = [
         _shrink_checkpoint(one, block_hashes=block_hashes, full_text_message_ids=full_text_message_ids)
         for one in snapshots

@@ -63,7 +63,7 @@ from lamella.conversation.log import (
     resolve_message_alias,
 )
 from lamella.conversation.memory import (
-    MemoryRefresher,
+    MemoryLoadTiming,
     OneLineSummary,
     build_one_line_summary,
     clean_title,
@@ -321,7 +321,7 @@ class Conversation:
         self._memory_refresher = (
             None
             if backend.render_memory is None
-            else MemoryRefresher(backend.render_memory, opens_per_question=backend.opens_per_question)
+            else MemoryLoadTiming(backend.render_memory, opens_per_question=backend.opens_per_question)
         )
         self._pool = pool
         self._runners = runners

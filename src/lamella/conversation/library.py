@@ -2,7 +2,7 @@
 
 ``list_working_set`` returns what the model must be able to read next, ``list_library`` every known artifact with its
 form and token count. ``find_ids_by_name``, ``resolve_drops_and_detaches`` and ``resolve_pins`` find what a user means by a name.
-``reread_changed_attachments`` reads sticky attachments again. ``MovedFileFinder`` recognises files that were moved, so that they
+``reread_changed_sticky_attachments`` reads sticky attachments again. ``MovedFileFinder`` recognises files that were moved, so that they
 keep their id and their text is not sent again.
 """
 
@@ -358,7 +358,7 @@ def _resolve_dropped(
     return tuple(dropped), all_warnings
 
 
-def reread_changed_attachments(
+def reread_changed_sticky_attachments(
     state: PromptState, sources: SourceReaders, *, except_for: Collection[str]
 ) -> tuple[list[Artifact], list[str]]:
     """Return sticky attachments whose source text changed since they were sent, and messages about them.

@@ -59,8 +59,8 @@ def no_memory_text(_count: Callable[[str], int], _limit: int, _chat: str) -> str
     return ""
 
 
-class MemoryRefresher:
-    """Decides when a conversation loads a changed memory.
+class MemoryLoadTiming:
+    """Decides in which turns a conversation loads a changed memory.
 
     It does so once after it was opened, was compacted or was asked to. Otherwise it waits for a turn that changes the
     cached prefix anyway.

@@ -1,7 +1,7 @@
 """Documents that programs paste into messages, and references to repeated ones.
 
 ``find_documents`` finds documents by the frame that programs put around them: an XML-like tag or a code fence, on lines
-of its own, which names its content by a path or a URL. ``plan_references`` decides which of them become references:
+of its own, which names its content by a path or a URL. ``plan_references_to_earlier_copies`` decides which of them become references:
 the first copy stays whole, and each later identical copy becomes a line that names the first. What happens to a text
 depends only on the texts before it, so a longer history begins with the same bytes. ``expand_references`` undoes it.
 """
@@ -137,8 +137,12 @@ def _usable_name(name: str | None, body: str) -> str | None:
     return name if usable else None
 
 
-def plan_references(texts: Sequence[str], *, unchanged_count: int = 0) -> list[list[DocumentReference]]:
-    """Return the references for each text of a history, in order.
+def plan_references_to_earlier_copies(
+    texts: Sequence[str], *, unchanged_count: int = 0
+) -> list[list[DocumentReference]]:
+    """Return for each text of a history, in order, the references that replace repeated documents.
+
+    A reference names the earlier copy of the same document.
 
     The first ``unchanged_count`` texts stay as they are, and so do texts in which the client wrote such a reference. Their
     documents are first copies like any others.

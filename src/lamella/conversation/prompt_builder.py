@@ -748,4 +748,4 @@ class PromptBuilder:
 
 
 def _all_use_library_layout(*turns: Turn) -> bool:
-    return all(turn.turn_settings.layout.folds_each_turn for turn in turns)
+    return all(turn.turn_settings.layout.moves_attachments_to_system_each_turn for turn in turns)

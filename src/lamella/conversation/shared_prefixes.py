@@ -89,7 +89,7 @@ class SharedPrefixRegistry:
                 keeps_longer=is_long_lifetime_worth_it(uses.gaps, profile),
             )
             self._stored_at[key] = at
-            self._write_unsaved_prefixes(at)
+            self._trim_and_save_prefixes(at)
 
     def list_prefixes(self, *, at: datetime) -> Sequence[SharedPrefix]:
         """Return the prefixes, last used first."""
@@ -115,7 +115,8 @@ class SharedPrefixRegistry:
             if (own := self._known.get(key)) is None or _was_used_later(one, own)
         }
 
-    def _write_unsaved_prefixes(self, at: datetime) -> None:
+    def _trim_and_save_prefixes(self, at: datetime) -> None:
+        """Keep the prefixes that were used last, and store all that this process knows; a failure to store is ignored."""
         self._known = {one.key: one for one in _sort_by_last_use(self._known)[:_MAX_PREFIXES]}
         with suppress(LamellaError):
             self._shared_table.set(_ROW_NAME, encode(self._known).decode(), at=at, expires_at=at + _KEPT_FOR)

@@ -14,7 +14,7 @@ from lamella.conversation.library import (
     MovedFileFinder,
     is_from_codebase,
     refresh_earlier_attachments,
-    reread_changed_attachments,
+    reread_changed_sticky_attachments,
     resolve_drops_and_detaches,
     resolve_pins,
 )
@@ -413,7 +413,7 @@ def read_turn(
         attached, warnings = (*earlier, *attached), (*new_warnings, *warnings)
     if turn_settings.attachments is AttachmentMode.STICKY:
         excluded_ids = {*drop, *detach, *(artifact.id for artifact in attached)}
-        changed, new_warnings = reread_changed_attachments(state, sources, except_for=excluded_ids)
+        changed, new_warnings = reread_changed_sticky_attachments(state, sources, except_for=excluded_ids)
         attached, warnings = (*attached, *changed), (*warnings, *new_warnings)
     attached = _with_changed_policies(attached, policy_changes) if policy_changes else attached
     turn = Turn(

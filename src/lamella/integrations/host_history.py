@@ -18,7 +18,7 @@ from typing import Any, Literal, cast
 from lamella.attach import KEEP_RESULTS, Tool
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.engine import Engine
-from lamella.conversation.pasted_documents import apply_references, plan_references
+from lamella.conversation.pasted_documents import apply_references, plan_references_to_earlier_copies
 from lamella.conversation.recall import RECALL_TOOL
 from lamella.core.messages import (
     UNKNOWN_USAGE,
@@ -381,7 +381,7 @@ def _refer_to_repeated_documents(before: Sequence[str], message: HostMessage) ->
     """Return the text of a message in which documents that are in earlier texts are references."""
     if message.other_parts:
         return message.text
-    return apply_references(message.text, plan_references((*before, message.text))[-1])
+    return apply_references(message.text, plan_references_to_earlier_copies((*before, message.text))[-1])
 
 
 def _match_request(followed: _FollowedHistory) -> PreparedHistory | None:

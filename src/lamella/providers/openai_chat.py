@@ -118,7 +118,7 @@ def _build_messages(request: ModelRequest, *, in_parts: bool, is_openai: bool) -
         content = _build_content(message)
         can_mark = in_parts and message.role is Role.USER
         as_list = can_mark or bool(message.images)
-        built = _build_round_message(message, is_openai=is_openai)
+        built = _build_tool_round_message(message, is_openai=is_openai)
         messages.append(built or {"role": message.role.value, "content": content if as_list else message.text})
         parts += [Part(body=part, can_have_breakpoint=can_mark) for part in ([built] if built else content)]
         ends[index] = len(parts) - 1
@@ -135,7 +135,7 @@ def _build_content(message: Message) -> list[Body]:
     return [{"type": "text", "text": message.text}, *pictures]
 
 
-def _build_round_message(message: Message, *, is_openai: bool) -> Body | None:
+def _build_tool_round_message(message: Message, *, is_openai: bool) -> Body | None:
     """Return a message of a tool round (tool calls or a tool result), or None for an ordinary message.
 
     OpenAI's ``is_openai`` models reject reasoning text in this API, such as that of a server used earlier in the

@@ -79,7 +79,7 @@ class CitationEditor:
 
     def feed(self, text: str) -> str:
         """Add a piece of the answer and return the text that can be shown now."""
-        return self._track_line_breaks(self._edit_complete_text(text))
+        return self._track_line_breaks(self._edit_settled_text(text))
 
     def finish(self, *, has_tool_calls: bool) -> str:
         """Return the text that was held back and, if the answer cites anything, a list of its sources.
@@ -96,7 +96,8 @@ class CitationEditor:
         listed = [f"[^{number}]: {format_source_wikilink(source)}" for source, number in self._numbers.items()]
         return rest + "\n" * max(0, 2 - self._trailing_breaks) + "\n".join(listed)
 
-    def _edit_complete_text(self, text: str) -> str:
+    def _edit_settled_text(self, text: str) -> str:
+        """Return the edited text that later pieces cannot change any more; the rest is held back."""
         *lines, self._held_back = (self._held_back + text).split("\n")
         ended = [self._edit_line_rest(line) for line in lines]
         settled = self._count_characters_safe_to_show(self._held_back)
@@ -271,7 +272,7 @@ async def search_and_attach(run_request: RunRequest, question: str) -> TurnReque
         state=run_request.conversation.current_state[0],
         whole_file_ids=whole_file_ids(prompt.attached),
         # In this layout every later request would have all passages in its library, which changes with each question.
-        turn_only=prompt.turn_settings.layout.folds_each_turn,
+        turn_only=prompt.turn_settings.layout.moves_attachments_to_system_each_turn,
     )
 
 

@@ -221,7 +221,10 @@ class WorkerSupervisor(Multiprocess):
         self.has_failed = False
 
     def keep_subprocess_alive(self) -> None:
-        """Replace each worker process that has ended; stop the server if one failed and none has served yet."""
+        """Replace each worker process that has ended; stop the server if one failed and none has served yet.
+
+        This overrides uvicorn's method, which uvicorn calls again and again while the server runs.
+        """
         for index, worker in enumerate(self.processes):
             if worker.process.is_alive():
                 self._has_served = self._has_served or worker.is_ready(timeout=0)

@@ -32,8 +32,8 @@ from lamella.settings.model import (
     check_name,
     describe_expected_type,
     find_closest_match,
+    get_setting_value_type,
     setting_error,
-    setting_type,
     validate_settings,
 )
 
@@ -96,13 +96,13 @@ def parse_setting_value(name: str, text: str) -> object:
     """
     check_name(name)
     if text == "none" and getattr(Settings(), name) is None:
-        return "" if setting_type(name) is str else None
+        return "" if get_setting_value_type(name) is str else None
     return _parse_value(name, text)
 
 
 def _parse_value(name: str, text: str, variable: str = "") -> object:
     """Parse and check a value; ``variable`` is the variable it comes from, empty if the user typed it."""
-    kind, where = setting_type(name), f"{variable}: " if variable else ""
+    kind, where = get_setting_value_type(name), f"{variable}: " if variable else ""
     read: Callable[[str], object] = _PARSERS.get(kind, _parse_table)
     try:
         value = read(text)

@@ -692,12 +692,12 @@ def _unknown_setting_error(path: Sequence[str], known: Sequence[str], *, where: 
 
 def describe_accepted_values(name: str) -> str:
     """Describe in words which values a setting accepts."""
-    kind = setting_type(name)
+    kind = get_setting_value_type(name)
     return describe_setting_values(name, _TYPE_DESCRIPTIONS.get(get_origin(kind) or kind, "a table"))
 
 
-def setting_type(name: str) -> Any:  # noqa: ANN401 - types have no common supertype
-    """Return the type of a setting, without its bounds and without ``None``."""
+def get_setting_value_type(name: str) -> Any:  # noqa: ANN401 - types have no common supertype
+    """Return the type of the values of a setting, without its bounds and without ``None``."""
     return _strip_annotations(next(field.type for field in fields(Settings) if field.name == name))
 
 

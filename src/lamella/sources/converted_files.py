@@ -1,7 +1,7 @@
 """Convert pages, videos, PDFs and office files to text, each once, through a cache on disk.
 
 ``CachedSourceReader`` reads all sources that have to be converted. ``ConversionCache`` keeps a text until a refresh is
-requested, and a failure for a limited time. ``CacheFolder`` has one private file per entry, written atomically and
+requested, and a failure for a limited time. ``SizeLimitedCacheFolder`` has one private file per entry, written atomically and
 shared by several processes.
 """
 
@@ -93,8 +93,8 @@ _SHARE_AFTER_CLEANUP = 0.9
 _SHARE_BETWEEN_SCANS = 0.05
 
 
-class CacheFolder:
-    """Cache entries by key. Unreadable entries count as missing, and failed writes are ignored."""
+class SizeLimitedCacheFolder:
+    """A folder of cache entries by key, with a size limit. Unreadable entries count as missing; failed writes are ignored."""
 
     def __init__(self, root: Path | None, *, max_bytes: int) -> None:
         """Create a cache of at most ``max_bytes`` bytes in total. Without an absolute ``root`` nothing is stored."""
@@ -189,7 +189,7 @@ WarningCallback = Callable[[str], None]
 class ConversionCache:
     """A cache of texts that are slow to obtain. ``now`` returns the current time."""
 
-    def __init__(self, folder: CacheFolder, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, folder: SizeLimitedCacheFolder, *, now: Callable[[], datetime]) -> None:
         self.folder = folder
         self.now = now
 

@@ -71,13 +71,13 @@ def read_project(root: Path) -> ProjectFolder:
     found = root.resolve()
     warnings: list[str] = []
     sources = {
-        path: _modified_time(found / path) for path in Vault(root).snapshot().list_files() if _is_source_file(path)
+        path: _latest_change_time(found / path) for path in Vault(root).snapshot().list_files() if _is_source_file(path)
     }
     folders = {str(Path(path).parent) for path in sources} | {"."}
     return ProjectFolder(
         name=found.name,
         source_mtimes=sources,
-        folders={folder: _modified_time(found / folder) for folder in sorted(folders)},
+        folders={folder: _latest_change_time(found / folder) for folder in sorted(folders)},
         instructions=_read_project_file(found, INSTRUCTIONS_FILE, warnings),
         memory=_read_project_file(found, MEMORY_FILE, warnings),
         warnings=tuple(warnings),
@@ -89,7 +89,7 @@ def _is_source_file(path: str) -> bool:
     return kind is None or KINDS[kind].medium is not SourceMedium.PICTURE
 
 
-def _modified_time(path: Path) -> float:
+def _latest_change_time(path: Path) -> float:
     """Return the later of a file's modification and change times; 0 if the file is gone."""
     try:
         found = path.stat()

@@ -113,7 +113,7 @@ class InMemoryStore:
             # All counts go, because it is unknown which of them came from erased contents.
             conversation.records = [replace(record, counts=b"") for record in conversation.records]
             conversation.checkpoints = {}
-            self.shared_table.remove_entries_of(conversation_key)
+            self.shared_table.remove_entries_about_conversation(conversation_key)
             self._remove_unused_contents(erased)
         return len(conversation.records)
 
@@ -187,7 +187,7 @@ class InMemoryStore:
                     name=kept.name, created=kept.created, updated=at, erased=at
                 )
                 self._remove_unused_contents(kept.content_hashes)
-                self.shared_table.remove_entries_of(conversation_key)
+                self.shared_table.remove_entries_about_conversation(conversation_key)
 
     def erase_contents(self, conversation_key: str, hashes: Sequence[str], batch: EventBatch, *, expected: int) -> int:
         """Remove contents, with an erasure event that lists them all."""

@@ -294,7 +294,7 @@ class InMemorySharedTable:
         with self._lock:
             self._entries.pop(name, None)
 
-    def remove_entries_of(self, conversation_key: str) -> None:
+    def remove_entries_about_conversation(self, conversation_key: str) -> None:
         """Delete all entries about a conversation in which something is erased."""
         with self._lock:
             self._entries = {one: line for one, line in self._entries.items() if line[0] != conversation_key}

@@ -127,7 +127,7 @@ def make_search_tool(notes: NoteIndex, now: Callable[[], datetime]) -> Tool:
         if not query.strip():
             raise ValueError("query is blank")
         at = now()
-        asked = compose_search_query(given, at)
+        asked = compose_note_search_query(given, at)
         limit = given.get("limit", _DEFAULT_PASSAGES)
         assert isinstance(limit, int)
         return render_hits(query, notes.search(asked, limit=limit, now=at))
@@ -142,8 +142,8 @@ def make_search_tool(notes: NoteIndex, now: Callable[[], datetime]) -> Tool:
     )
 
 
-def compose_search_query(arguments: Arguments, now: datetime) -> str:
-    """Return the query in the syntax of the index, with its filters first.
+def compose_note_search_query(arguments: Arguments, now: datetime) -> str:
+    """Return the query for a search in the notes, in the syntax of the index, with its filters first.
 
     If both ``when`` and the query contain a time, the index uses the first one. Raises ``ValueError`` for an invalid
     filter.

@@ -41,13 +41,13 @@ def open_document_converter(services: ServiceContainer) -> "CachedSourceReader":
     """Return the converter for web pages, videos, PDFs and office files, with its cache."""
     from lamella.clocks import SystemClock
     from lamella.sources.conversion_process import Converter
-    from lamella.sources.converted_files import CachedSourceReader, CacheFolder, ConversionCache
+    from lamella.sources.converted_files import CachedSourceReader, ConversionCache, SizeLimitedCacheFolder
     from lamella.sources.converters import ConversionLimits
 
     for error in list_source_setting_errors(services.resolved):
         raise error
     settings = services.settings
-    folder = CacheFolder(_cache_folder(settings.conversions), max_bytes=settings.conversions_bytes)
+    folder = SizeLimitedCacheFolder(_cache_folder(settings.conversions), max_bytes=settings.conversions_bytes)
     limits = ConversionLimits(seconds=settings.document_seconds, memory=settings.document_memory)
     languages = tuple(filter(None, map(str.strip, settings.video_languages.split(","))))
     return CachedSourceReader(

@@ -7,7 +7,12 @@ from types import FrameType
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamella.conversation.pasted_documents import apply_references, expand_references, find_documents, plan_references
+from lamella.conversation.pasted_documents import (
+    apply_references,
+    expand_references,
+    find_documents,
+    plan_references_to_earlier_copies,
+)
 
 BODY = "The sluice opens at noon, and closes when the heron leaves. " * 8
 
@@ -17,7 +22,7 @@ def frame(name: str, body: str = BODY) -> str:
 
 
 def lay_out(texts: list[str], *, unchanged: int = 0) -> list[str]:
-    plan = plan_references(texts, unchanged_count=unchanged)
+    plan = plan_references_to_earlier_copies(texts, unchanged_count=unchanged)
     return [apply_references(text, references) for text, references in zip(texts, plan, strict=True)]
 
 

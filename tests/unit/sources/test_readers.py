@@ -10,7 +10,7 @@ from tests.documents import make_docx, make_pdf, paragraph
 from lamella.core.artifacts.model import Artifact, ArtifactKind, AttachmentPolicy, UnresolvedAttachment
 from lamella.errors import LamellaError, PathOutsideVaultError, SourceUnreadableError
 from lamella.sources.conversion_process import Converter
-from lamella.sources.converted_files import CachedSourceReader, CacheFolder, ConversionCache, ConversionEntry
+from lamella.sources.converted_files import CachedSourceReader, ConversionCache, ConversionEntry, SizeLimitedCacheFolder
 from lamella.sources.readers import DocumentReader, PageReader
 from lamella.sources.vault import Vault
 from lamella.sources.web import Fetcher
@@ -20,7 +20,7 @@ NOW = datetime(2026, 11, 18, tzinfo=UTC)
 
 @pytest.fixture
 def conversions(tmp_path: Path) -> CachedSourceReader:
-    cache = ConversionCache(CacheFolder(tmp_path / "cache", max_bytes=1_000_000), now=lambda: NOW)
+    cache = ConversionCache(SizeLimitedCacheFolder(tmp_path / "cache", max_bytes=1_000_000), now=lambda: NOW)
     return CachedSourceReader(cache=cache, converter=Converter(), open_fetcher=Fetcher)
 
 

@@ -22,7 +22,7 @@ from lamella.cli.output import (
     print_text,
     warn_about_ignored_write_permissions,
 )
-from lamella.cli.prompt_tables import format_cut_answer, format_resume_hint, format_tool_round
+from lamella.cli.prompt_tables import format_cut_answer, format_tool_round, format_unanswered_question_hint
 from lamella.conversation.backend import Backend, ConversationSettings
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.import_export import ConversationRepository
@@ -75,11 +75,10 @@ _MAX_PREVIEW_LINES = 8
 class ChatOptions:
     """The options of a command line that sends questions to a model.
 
-    Without ``sends_request`` nothing is sent, so no API key is needed. ``is_stored`` is False for a command that asks
-    one
-    question: the provider then stores no cache for later requests. ``settings`` are settings of the conversation by
-    name. With ``sticky_attachments`` attachments stay attached until they are detached, unless the settings say
-    otherwise.
+    Without ``sends_request`` nothing is sent, so no API key is needed. ``expects_more_turns`` is False for a command
+    that asks one question: the provider then stores no cache for later requests. ``settings`` are settings of the
+    conversation by name. With ``sticky_attachments`` attachments stay attached until they are detached, unless the
+    settings say otherwise.
     """
 
     store: str | None = None
@@ -99,9 +98,8 @@ class OpenedConversation:
     """An opened conversation with its model and the providers that answer.
 
     ``is_new`` says that it has no turns yet. ``stored_id`` is its key, or None if it is not stored. ``store`` is the
-    store
-    that was named on the command line, if any. ``resolve_settings`` resolves the conversation's settings and their
-    origins.
+    store that was named on the command line, if any. ``resolve_settings`` resolves the conversation's settings and
+    their origins.
     """
 
     conversation: Conversation
@@ -376,7 +374,7 @@ def _format_last_turn(opened: OpenedConversation) -> str:
     lines = escape_lines(last.reply.text if last.reply else "").strip().splitlines()
     more = ["…"] if len(lines) > _MAX_PREVIEW_LINES else []
     round_lines = [*format_tool_round(rounds_to_json(last, {})[-1])] if last.pending_round else []
-    round_lines += [format_resume_hint("/resume", last)] if last.reply is None else []
+    round_lines += [format_unanswered_question_hint("/resume", last)] if last.reply is None else []
     round_lines += [format_cut_answer("/resume")] if last.cut_reason is not None else []
     return "\n".join(
         (f"{PROMPT}{escape_to_short_line(last.message.text)}", *lines[:_MAX_PREVIEW_LINES], *more, *round_lines)

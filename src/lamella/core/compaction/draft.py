@@ -31,7 +31,7 @@ class TurnRange(NamedTuple):
     since_message: str = ""
 
     def contains_turn(self, turn_index: int) -> bool:
-        """Return whether a turn is in the range; ``number`` is how many turns were asked before it."""
+        """Return whether a turn is in the range; ``turn_index`` is how many turns were asked before it."""
         return self.first <= turn_index and (self.last is None or turn_index <= self.last)
 
 

@@ -26,7 +26,12 @@ from lamella.core.text.facts import (
 from lamella.core.text.notation import normalize_characters
 from lamella.core.text.phrases import Phrases
 from lamella.core.text.requests import has_finite_verb
-from lamella.core.text.rule_detection import extract_quotes, find_instruction, mask_quotations, normalize_quotes
+from lamella.core.text.rule_detection import (
+    extract_quotes,
+    find_injected_instruction,
+    mask_quotations,
+    normalize_quotes,
+)
 from lamella.core.text.word_lists import WordLists
 
 # A statement that cites more messages than this could be about anything.
@@ -418,7 +423,7 @@ class _Checker:
         own = _MARKUP.sub("", own).replace("\0", " ")
         if found := _TAG.search(own) or _NOTE_TO.search(own) or _BAD_LINK.search(own) or _LABEL.search(own):
             return f"The summary has markup or a label of instructions: {clip_and_quote(found[0])}"
-        order = find_instruction(own) or next(
+        order = find_injected_instruction(own) or next(
             (part for part in _SENTENCE_ENDS.split(own) if part.strip() and self._is_order(part.strip(), statement)),
             None,
         )

@@ -25,7 +25,7 @@ from lamella.core.text.notation import (
 )
 from lamella.core.text.rule_detection import (
     extract_quotes,
-    find_instruction,
+    find_injected_instruction,
     mask_quotations,
     normalize_quotes,
 )
@@ -110,12 +110,12 @@ def find_summary_problem(
 def _find_instruction(text: str, replaced: str) -> str | None:
     # A literal quotation repeats words of the conversation, so an instruction in it is not the summary's own.
     own = normalize_quotes(_mask_known_quotes(text, replaced))
-    order = find_instruction(_mask_known_quotes(own, normalize_quotes(replaced)))
+    order = find_injected_instruction(_mask_known_quotes(own, normalize_quotes(replaced)))
     if order is not None:
-        return f"The summary gives orders to its reader: {_truncate_quotation(order)}"
+        return f"The summary gives orders to its reader: {_format_short_quotation(order)}"
     disguised = [word for word in _MIXED_SCRIPT_WORD.findall(text) if word not in replaced]
     return (
-        f"The summary writes a word in letters of two scripts: {_truncate_quotation(disguised[0])}"
+        f"The summary writes a word in letters of two scripts: {_format_short_quotation(disguised[0])}"
         if disguised
         else None
     )
@@ -135,10 +135,14 @@ def _find_invented_token(text: str, replaced: str) -> str | None:
     told = (*extract_exact_strings(text), *(match[0] for match in _BACKSLASH_PATH.finditer(text)))
     for token in told:
         if not (_occurs_as_word(token, close) or any(_is_known(key, known) for key in canonical_values(token))):
-            return f"The summary tells what stands in none of the messages it replaces: {_truncate_quotation(token)}"
+            return (
+                f"The summary tells what stands in none of the messages it replaces: {_format_short_quotation(token)}"
+            )
     for words, number in iter_large_spelled_numbers(text):
         if number not in known and " ".join(words.split()).casefold() not in close:
-            return f"The summary tells what stands in none of the messages it replaces: {_truncate_quotation(words)}"
+            return (
+                f"The summary tells what stands in none of the messages it replaces: {_format_short_quotation(words)}"
+            )
     return None
 
 
@@ -187,14 +191,16 @@ def _find_misquotation(text: str, *, replaced: str, users: str) -> str | None:
         quoted = " ".join(quotation.text.split())
         if quotation.by_user:
             if not _occurs_in(quoted, users):
-                return f"The summary quotes the user with words the user did not type: {_truncate_quotation(quoted)}"
+                return (
+                    f"The summary quotes the user with words the user did not type: {_format_short_quotation(quoted)}"
+                )
         elif _count_words(quoted) > _MAX_TERM_WORDS and not _occurs_in(quoted, replaced):
-            return f"The summary quotes what stands in none of the messages it replaces: {_truncate_quotation(quoted)}"
+            return (
+                f"The summary quotes what stands in none of the messages it replaces: {_format_short_quotation(quoted)}"
+            )
     for speech in _USER_SPEECH.finditer(text):
         if speech["words"].casefold() not in users.casefold():
-            return (
-                f"The summary quotes the user with words the user did not type: {_truncate_quotation(speech['words'])}"
-            )
+            return f"The summary quotes the user with words the user did not type: {_format_short_quotation(speech['words'])}"
     return None
 
 
@@ -212,7 +218,8 @@ def _count_words(quoted: str) -> int:
     return sum(any(character.isalnum() for character in word) for word in _WORDS.findall(quoted))
 
 
-def _truncate_quotation(quoted: str) -> str:
+def _format_short_quotation(quoted: str) -> str:
+    """Return a text in quotation marks, cut if it is long."""
     return f"“{quoted}”" if len(quoted) <= _MAX_SHOWN_CHARS else f"“{quoted[:_MAX_SHOWN_CHARS]} …”"
 
 

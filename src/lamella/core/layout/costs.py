@@ -20,7 +20,7 @@ from lamella.core.layout.layouts import (
     expected_short_expiries,
     keep_compacted_prefix,
     requested_fold_reason,
-    why_earlier_messages_cannot_stay,
+    why_no_earlier_message_can_stay,
 )
 from lamella.core.ledger.cache_profile import CacheProfile
 from lamella.core.log.turn import CacheStateAfterPause, HistoryMode, LayoutMode, LayoutPlan, Turn
@@ -96,7 +96,7 @@ def _plan_after_expiry(
     at: datetime | None,
     expiry: CacheStateAfterPause,
 ) -> LayoutPlan:
-    forced = why_earlier_messages_cannot_stay(state, turn)
+    forced = why_no_earlier_message_can_stay(state, turn)
     asked_at = int(has_system_message(turn.system or state.system, {})) + state.history.shown_message_count
     if forced is None and state.kept_messages is not None and state.tokenizer_name == tokenizer.name:
         return keep_compacted_prefix(state, LayoutPlan())

@@ -620,7 +620,7 @@ def plan_auto_layout(state: PromptState, turn: Turn) -> LayoutPlan:
         # Replaying this turn later must give the same plan, and a replay does not know that a compaction was undone.
         state = replace(state, compaction_step=None)
     # On another branch a turn before this one may be deleted. The settings it changed then change with this turn.
-    forced = why_earlier_messages_cannot_stay(state, turn)
+    forced = why_no_earlier_message_can_stay(state, turn)
     if layout_plan is not None and forced is None and not _was_compacted(state):
         return layout_plan
     if state.cleared_from is not None and forced is None:
@@ -648,7 +648,7 @@ def _plan_full_fold(layout_plan: LayoutPlan, why: str) -> LayoutPlan:
     )
 
 
-def why_earlier_messages_cannot_stay(state: PromptState, turn: Turn) -> str | None:
+def why_no_earlier_message_can_stay(state: PromptState, turn: Turn) -> str | None:
     """Return why no earlier message can stay as sent, at any cost; None if some can."""
     if state.turn_settings is None:
         return "nothing was sent before"

@@ -301,12 +301,18 @@ def validate_message_node(node: MessageNode) -> None:
 
 
 def parse_message_time(node: MessageNode) -> datetime | None:
-    """Return the time of a message, or None if it was not recorded."""
+    """Return the time of a message, or None if it was not recorded.
+
+    Raises ``StoreCorruptedError`` if it cannot be read.
+    """
     return _parse_time(node.at, f"The time of the message {node.id}")
 
 
 def parse_event_time(record: EventRecord) -> datetime | None:
-    """Return the time of an event, or None if it was not recorded."""
+    """Return the time of an event, or None if it was not recorded.
+
+    Raises ``StoreCorruptedError`` if it cannot be read.
+    """
     return _parse_time(record.at, "The time of an event")
 
 

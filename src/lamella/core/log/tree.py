@@ -155,7 +155,8 @@ class PackedMessages(Sequence[MessageNode]):
             runs, _, packed = self._decoded_rest
             hashes, nodes = _DECODER.decode(zlib.decompress(packed))
             unpacked = {
-                at: _restore_hashes(node, hashes) for at, node in zip(_batched_indexes(runs), nodes, strict=True)
+                at: _restore_imprint_hashes(node, hashes)
+                for at, node in zip(_batched_indexes(runs), nodes, strict=True)
             }
             for first, placements in [(run[2], run[5]) for run in runs]:
                 for at, layout_plan in zip(range(first, len(self), 2), placements, strict=False):
@@ -297,8 +298,8 @@ def _replace_hashes_by_indexes(node: MessageNode, hashes: dict[str, int]) -> Mes
     return replace(node, event=replace(node.event, imprint=fingerprint))
 
 
-def _restore_hashes(node: MessageNode, hashes: Sequence[str]) -> MessageNode:
-    """Return a message with the hashes that its indexes refer to."""
+def _restore_imprint_hashes(node: MessageNode, hashes: Sequence[str]) -> MessageNode:
+    """Return a message whose imprint has the hashes that its indexes refer to."""
     if isinstance(node.event, ReplyEvent) or node.event.imprint is None:
         return node
     system, library, prefix, whole = [hashes[int(one)] for one in node.event.imprint.hashes]

@@ -33,8 +33,8 @@ class LayoutMode(StrEnum):
     AUTO = "auto"
 
     @property
-    def folds_each_turn(self) -> bool:
-        """Whether each turn moves what was attached before it into the system message."""
+    def moves_attachments_to_system_each_turn(self) -> bool:
+        """Whether each turn moves the earlier attachments into the system message."""
         return self in _FOLDS_EACH_TURN
 
 

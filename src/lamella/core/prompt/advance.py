@@ -30,7 +30,7 @@ from lamella.core.prompt.attachments import (
     shrunk_attachment_warnings,
     unsupported_image_warnings,
     update_library,
-    update_sticky_attachments_outside_library,
+    with_new_unlisted_attachments,
 )
 from lamella.core.prompt.cache_history import add_tool_messages, record_request
 from lamella.core.prompt.cutting import fold_after_cut
@@ -183,7 +183,7 @@ def _build_question(
     """Build the question of a turn, its rendered attachments, and the state that knows the attachments."""
     missing = _list_unplaced_sticky_attachments(now, turn, attached) if now.unlisted_attachments else ()
     if layout_plan.priced:
-        return _build_question_by_cost(
+        return _build_question_for_priced_layout(
             now,
             turn,
             (*attached, *missing),
@@ -211,7 +211,7 @@ def _build_question(
     )
 
 
-def _build_question_by_cost(
+def _build_question_for_priced_layout(
     now: PromptState,
     turn: Turn,
     attached: tuple[Artifact, ...],
@@ -221,7 +221,7 @@ def _build_question_by_cost(
     question_index: int,
     tokenizer: Tokenizer,
 ) -> tuple[Message, RenderedAttachments, PromptState]:
-    """Do the same as ``_build_question`` if costs decide the layout, and record the request in the cache history."""
+    """Do the same as ``_build_question`` for a layout plan that costs decided, and record the cache history."""
     index = get_index(now)
     is_covered = index.suffices_for_turn(
         linger=turn.turn_settings.linger, turn_number=now.turn_count, names=[artifact.id for artifact in attached]
@@ -304,7 +304,7 @@ def record_turn_attachments(
     return (
         replace(
             learnt,
-            unlisted_attachments=update_sticky_attachments_outside_library(state.unlisted_attachments, attached, turn),
+            unlisted_attachments=with_new_unlisted_attachments(state.unlisted_attachments, attached, turn),
         )
         if sticks and turn.attached
         else learnt

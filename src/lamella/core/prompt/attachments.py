@@ -174,10 +174,10 @@ def detach_from_working_set(library: Library, artifact_ids: Collection[str]) -> 
     return {name: replace(one, stays_attached=False) if name in artifact_ids else one for name, one in library.items()}
 
 
-def update_sticky_attachments_outside_library(
+def with_new_unlisted_attachments(
     unlisted: Mapping[str, Artifact], attached: Sequence[Artifact], turn: Turn
 ) -> Mapping[str, Artifact]:
-    """Return the sticky attachments that never enter the library, after a turn that attaches until detached.
+    """Return the sticky attachments that never enter the library, with those that a turn adds.
 
     Images that a note embeds are not included: they are sent only with the turn of the active note. The same applies to
     passages that belong to one turn.

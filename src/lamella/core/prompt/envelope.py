@@ -210,9 +210,9 @@ def make_fingerprint(envelope: Envelope) -> RequestFingerprint:
 
 
 def hash_request(envelope: Envelope) -> RequestHash:
-    """Return the hash of a request with its tool rounds, their calls and the tool definitions.
+    """Return the hash of what a request says: its text, its tool rounds with their calls, and the tool definitions.
 
-    The fingerprint of a turn covers its first request only.
+    The model and the parameters of the call are not included. The fingerprint of a turn covers its first request only.
     """
     prompt = envelope.prompt
     rounds = [canonical_json(message.to_dict()) for message in envelope.messages[prompt.question_index + 1 :]]

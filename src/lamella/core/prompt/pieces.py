@@ -57,7 +57,7 @@ class PromptPiece(Struct, frozen=True, kw_only=True, gc=False):
     shortened: int = 0
 
 
-class _Owner(NamedTuple):
+class _PieceOwner(NamedTuple):
     """Whose text a piece of a message is."""
 
     layer: LayerId | None
@@ -66,9 +66,9 @@ class _Owner(NamedTuple):
     form: ArtifactForm
 
 
-_OVERHEAD = _Owner(None, OVERHEAD_KIND, OVERHEAD_KIND, ArtifactForm.FULL)
-_LIST_FRAME = _Owner(LayerId.L2, OVERHEAD_KIND, OVERHEAD_KIND, ArtifactForm.HANDLE)
-_TURN_OVERHEAD = _Owner(LayerId.L3, OVERHEAD_KIND, OVERHEAD_KIND, ArtifactForm.FULL)
+_OVERHEAD = _PieceOwner(None, OVERHEAD_KIND, OVERHEAD_KIND, ArtifactForm.FULL)
+_LIST_FRAME = _PieceOwner(LayerId.L2, OVERHEAD_KIND, OVERHEAD_KIND, ArtifactForm.HANDLE)
+_TURN_OVERHEAD = _PieceOwner(LayerId.L3, OVERHEAD_KIND, OVERHEAD_KIND, ArtifactForm.FULL)
 
 
 class PromptPieceLister:
@@ -90,7 +90,7 @@ class PromptPieceLister:
         lines = _PieceList(prompt, same_tokens=same_tokens, folds_talk=self._folds_talk)
         count, owners = prompt.tokenizer.count, _list_owners(prompt)
         for tool in prompt.tools:
-            definition = _Owner(None, tool.name, TOOL_DEFINITION_KIND, ArtifactForm.FULL)
+            definition = _PieceOwner(None, tool.name, TOOL_DEFINITION_KIND, ArtifactForm.FULL)
             lines.add(definition, count(tool_definition_json(tool)), TOOLS_POSITION)
         messages, at = prompt.messages, prompt.first_message
         if at:
@@ -125,7 +125,7 @@ class PromptPieceLister:
         lines.end_message()
 
     def _add_earlier_turn(
-        self, lines: "_PieceList", prompt: Prompt, turn: HistoryTurn, *, at: int, owners: Mapping[str, _Owner]
+        self, lines: "_PieceList", prompt: Prompt, turn: HistoryTurn, *, at: int, owners: Mapping[str, _PieceOwner]
     ) -> int:
         """Add the messages of an earlier turn, and return the index of the next message."""
         messages = prompt.messages
@@ -156,7 +156,7 @@ class PromptPieceLister:
         prompt: Prompt,
         message: Message,
         at: int,
-        owners: Mapping[str, _Owner],
+        owners: Mapping[str, _PieceOwner],
         image_layer: LayerId | None,
     ) -> None:
         """Add a message piece by piece, with its images and its overhead."""
@@ -196,11 +196,11 @@ class _PieceList:
         self._message_overhead = prompt.tokenizer.tokens_per_message
         self._offset = 0
         # The piece that further talk or overhead may join: its owner, position, tokens, messages and shortened ones.
-        self._open: _Owner | None = None
+        self._open: _PieceOwner | None = None
         self._position = ""
         self._tokens = self._messages = self._shortened = 0
 
-    def add(self, owner: _Owner, tokens: int, position: str) -> None:
+    def add(self, owner: _PieceOwner, tokens: int, position: str) -> None:
         """Add a piece of a message."""
         if tokens <= 0:
             return
@@ -225,7 +225,7 @@ class _PieceList:
             self.add(_OVERHEAD, self._message_overhead, position)
         self.end_message()
 
-    def add_talk_text(self, owner: _Owner, tokens: int, position: str) -> None:
+    def add_talk_text(self, owner: _PieceOwner, tokens: int, position: str) -> None:
         """Add the text of an earlier message."""
         if not self._folds_talk:
             self.add(owner, tokens, position)
@@ -235,7 +235,7 @@ class _PieceList:
             self._position = position
         if self._open is None or self._open.kind != TALK_KIND:
             # Labels before a typed text are part of the band, too.
-            self._open = _Owner(LayerId.L4, owner.id, TALK_KIND, ArtifactForm.FULL)
+            self._open = _PieceOwner(LayerId.L4, owner.id, TALK_KIND, ArtifactForm.FULL)
             self._position = position
         self._tokens += tokens
         self._messages += 1
@@ -289,13 +289,13 @@ class _PieceList:
         self._offset += tokens
 
 
-def _segment_to_owner(layer: LayerId | None, segment: Segment) -> _Owner:
-    return _Owner(layer, segment.id, str(segment.kind), segment.form)
+def _segment_to_owner(layer: LayerId | None, segment: Segment) -> _PieceOwner:
+    return _PieceOwner(layer, segment.id, str(segment.kind), segment.form)
 
 
-def _list_owners(prompt: Prompt) -> dict[str, _Owner]:
+def _list_owners(prompt: Prompt) -> dict[str, _PieceOwner]:
     """Return whose each text of artifacts, placeholders and the digest is, wherever it is sent."""
-    owners: dict[str, _Owner] = {}
+    owners: dict[str, _PieceOwner] = {}
     for name, placed in prompt.placed.items():
         layer = LayerId.L2 if name in prompt.library else None
         layer = LayerId.L4 if layer is None and placed.artifact.kind is ArtifactKind.TOOL else layer
@@ -303,11 +303,11 @@ def _list_owners(prompt: Prompt) -> dict[str, _Owner]:
     for one in prompt.preamble.segments(SYSTEM_POSITION):
         owners[one.text] = _segment_to_owner(LayerId.L4, one)
     for block in prompt.shown_digest:
-        owners[block.text] = _Owner(LayerId.L4, block.messages[0].id, SegmentKind.USER.value, ArtifactForm.FULL)
+        owners[block.text] = _PieceOwner(LayerId.L4, block.messages[0].id, SegmentKind.USER.value, ArtifactForm.FULL)
     return owners
 
 
-def _iter_placed_texts(layer: LayerId | None, placed: PlacedArtifact) -> Iterator[tuple[str, _Owner]]:
+def _iter_placed_texts(layer: LayerId | None, placed: PlacedArtifact) -> Iterator[tuple[str, _PieceOwner]]:
     """Yield the texts that show an artifact: the first copy, and the updates after it."""
     last = len(placed.pieces) - 1
     for at, text in enumerate(placed.pieces):
@@ -316,27 +316,27 @@ def _iter_placed_texts(layer: LayerId | None, placed: PlacedArtifact) -> Iterato
             yield text, _LIST_FRAME
             continue
         form = placed.form if at == last else ArtifactForm.UPDATE if at else ArtifactForm.FULL
-        yield text, _Owner(layer, placed.segment.id, str(placed.segment.kind), form)
+        yield text, _PieceOwner(layer, placed.segment.id, str(placed.segment.kind), form)
 
 
 def _list_images(
     prompt: Prompt, images: Sequence[ImageData], position: str, layer: LayerId | None
-) -> list[tuple[_Owner, int]]:
+) -> list[tuple[_PieceOwner, int]]:
     """Return the images of a message with their tokens; those of an unknown artifact are one piece."""
     known = [*prompt.attached, *prompt.unlisted_attachments.values()]
     known += [placed.artifact for placed in prompt.placed.values()]
     artifacts = {str(one.id): one.images for one in known if one.kind is ArtifactKind.IMAGE}
-    found: list[tuple[_Owner, int]] = []
+    found: list[tuple[_PieceOwner, int]] = []
     left = list(images)
     for name, own in artifacts.items():
         if own and all(one in left for one in own):
             found.append(
-                (_Owner(layer, name, _IMAGE_KIND, ArtifactForm.FULL), count_images_tokens(own, prompt.tokenizer))
+                (_PieceOwner(layer, name, _IMAGE_KIND, ArtifactForm.FULL), count_images_tokens(own, prompt.tokenizer))
             )
             left = [one for one in left if one not in own]
     rest = count_images_tokens(images, prompt.tokenizer) - sum(tokens for _, tokens in found)
     if rest > 0:
-        found.append((_Owner(layer, position, _IMAGE_KIND, ArtifactForm.FULL), rest))
+        found.append((_PieceOwner(layer, position, _IMAGE_KIND, ArtifactForm.FULL), rest))
     return found
 
 

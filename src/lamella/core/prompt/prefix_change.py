@@ -9,9 +9,9 @@ from lamella.core.messages import Message, count_common_prefix
 from lamella.core.prompt.layers.library import PlacedArtifact
 from lamella.core.prompt.layers.model import (
     LayerId,
-    describe_system_change,
     first_changed_system_part,
     message_position,
+    name_changed_system_part,
     shown_segments,
 )
 from lamella.core.prompt.prompt import Prompt
@@ -56,7 +56,7 @@ def _find_message_change(before: Prompt, now: Prompt) -> PrefixChange:
     if part is not None and now.compaction_step is not None and PrefixChangeTrigger.SYSTEM not in now.triggers:
         return PrefixChange(cause=PrefixChangeCause.COMPACTED, segment=now.compaction_step)
     if part is not None:
-        return PrefixChange(cause=PrefixChangeCause.SYSTEM_CHANGED, segment=describe_system_change(part, old, new))
+        return PrefixChange(cause=PrefixChangeCause.SYSTEM_CHANGED, segment=name_changed_system_part(part, old, new))
     if before.turn_settings.layout is not now.turn_settings.layout:
         return PrefixChange(cause=PrefixChangeCause.LAYOUT_CHANGED)
     if now.history_rewrite is not None:

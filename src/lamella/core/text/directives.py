@@ -533,14 +533,15 @@ def _find_letter_start(lines: Sequence[str], cues: _Cues) -> int | None:
 
 def _find_document_start(lines: Sequence[str], cues: _Cues) -> int | None:
     """Return the index of the first line of a document or of a chat log, if there is one."""
-    named = [at for at, line in enumerate(lines) if _is_speaker_line(line)]
+    named = [at for at, line in enumerate(lines) if _begins_with_speaker_name(line)]
     stamped = [at for at, line in enumerate(lines) if _STAMPED_LINE.match(line)]
     headings = [at for at, line in enumerate(lines) if _HEADING.match(line) or cues.documents.match(_straighten(line))]
     found = [*headings[:1], *(stamped[:1] if len(stamped) > 1 else ()), *(named[:1] if named else ())]
     return min(found, default=None)
 
 
-def _is_speaker_line(line: str) -> bool:
+def _begins_with_speaker_name(line: str) -> bool:
+    """Return whether a line begins with the name of a speaker, as in a chat log or a play."""
     found = _SPEAKER_LINE.match(line)
     if found is None or "://" in line[: found.end() + 2]:
         return False
@@ -594,7 +595,7 @@ def _is_pasted_letter(lines: Sequence[str], cues: _Cues) -> bool:
 
 
 def _keep_short_ends(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a long message without its middle: short paragraphs at its ends stay."""
+    """Return the lines of a long message, all of them blank except a short first and a short last paragraph."""
     paragraphs: list[list[int]] = [[]]
     for at, line in enumerate(lines):
         if line.strip():

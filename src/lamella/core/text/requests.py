@@ -27,7 +27,7 @@ class _Signs(NamedTuple):
 
 
 class _LanguageRule(Protocol):
-    """Says whether a sentence of one language asks for something that lasts."""
+    """Says whether a sentence of one language asks for something that holds beyond the next answer."""
 
     def __call__(self, text: str, answers: re.Pattern[str], orders: frozenset[str], *, asked: bool) -> bool: ...
 
@@ -93,7 +93,7 @@ def is_lasting_request(
     """
     text = " ".join(sentence.replace("\u2019", "'").split())
     if _UNSPACED.search(text):
-        return _asks_in_japanese(text, answer_words)
+        return _is_lasting_request_in_japanese(text, answer_words)
     spelled = {name: _spell_out(text, spellings) for name, spellings in _CHAT_SPELLINGS.items()}
     counts = {
         name: sum(word in _FUNCTION_WORDS[name] for word in map(str.lower, _WORD.findall(one)))
@@ -104,7 +104,7 @@ def is_lasting_request(
     orders = _verb_set(order_verbs)
     # A sentence may mix languages.
     return any(
-        _ASKS[name](spelled[name], answers, orders, asked=asked)
+        _LASTING_REQUEST_CHECKS[name](spelled[name], answers, orders, asked=asked)
         for name, count in counts.items()
         if count >= min(most, 2)
     )
@@ -283,7 +283,8 @@ def request_of_polite_question(sentence: str) -> str | None:
     return f"{lead}, {rest}" if lead else rest
 
 
-def _asks_in_english(text: str, answers: re.Pattern[str], orders: frozenset[str], *, asked: bool) -> bool:
+def _is_lasting_request_in_english(text: str, answers: re.Pattern[str], orders: frozenset[str], *, asked: bool) -> bool:
+    """Return whether a sentence asks in English for something that holds beyond the next answer."""
     signs = _Signs(
         scope=_EN_SCOPE.search(text) is not None,
         contrast=_EN_CONTRAST.search(text) is not None,
@@ -493,7 +494,8 @@ _DE_LIMIT = re.compile(
 _DE_WE = re.compile(r"wir (?:duzen|siezen|schreiben|nutzen|verwenden|sagen|rechnen|bleiben|nehmen)\b", re.I)
 
 
-def _asks_in_german(text: str, answers: re.Pattern[str], orders: frozenset[str], *, asked: bool) -> bool:
+def _is_lasting_request_in_german(text: str, answers: re.Pattern[str], orders: frozenset[str], *, asked: bool) -> bool:
+    """Return whether a sentence asks in German for something that holds beyond the next answer."""
     signs = _Signs(
         scope=_DE_SCOPE.search(text) is not None,
         contrast=_DE_CONTRAST.search(text) is not None,
@@ -654,7 +656,10 @@ _ID_OBJECT_FIRST = re.compile(r"\w{3,}nya \w{3,}kan\b", re.IGNORECASE)
 _ID_LIMIT = re.compile(r"\b(?:maksimal|maks|paling (?:banyak|lama|panjang)|cukup|hanya)\b", re.IGNORECASE)
 
 
-def _asks_in_indonesian(text: str, answers: re.Pattern[str], orders: frozenset[str], *, asked: bool) -> bool:
+def _is_lasting_request_in_indonesian(
+    text: str, answers: re.Pattern[str], orders: frozenset[str], *, asked: bool
+) -> bool:
+    """Return whether a sentence asks in Indonesian for something that holds beyond the next answer."""
     text = _ID_DOUBLED.sub(r"\1", text)
     if _ID_PAST.search(text) or _ID_IDIOM.search(text):
         return False
@@ -762,7 +767,8 @@ def ends_in_japanese_past(sentence: str) -> bool:
     return _UNSPACED.search(bare) is not None and _JA_PAST.search(bare) is not None
 
 
-def _asks_in_japanese(text: str, answer_words: tuple[str, ...]) -> bool:
+def _is_lasting_request_in_japanese(text: str, answer_words: tuple[str, ...]) -> bool:
+    """Return whether a sentence asks in Japanese for something that holds beyond the next answer."""
     bare = _JA_END_MARKS.sub("", text)
     clauses = [one for one in re.split(r"[、,。]", bare) if one]
     if not clauses:
@@ -792,8 +798,8 @@ def _asks_in_japanese(text: str, answer_words: tuple[str, ...]) -> bool:
     return lasting or (named and not has_object)
 
 
-_ASKS: Mapping[str, _LanguageRule] = {
-    "en": _asks_in_english,
-    "de": _asks_in_german,
-    "id": _asks_in_indonesian,
+_LASTING_REQUEST_CHECKS: Mapping[str, _LanguageRule] = {
+    "en": _is_lasting_request_in_english,
+    "de": _is_lasting_request_in_german,
+    "id": _is_lasting_request_in_indonesian,
 }

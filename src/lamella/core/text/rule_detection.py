@@ -1,6 +1,6 @@
 """Recognise instructions, quotations and user rules in texts, and outline replies and conversations.
 
-- ``find_instruction`` finds text that tries to instruct its reader, for example in a summary that a model wrote. The
+- ``find_injected_instruction`` finds text that tries to instruct the model that reads it, for example in a summary. The
   patterns cover English and Indonesian; for other languages only "you must" and phrases that override earlier
   instructions.
 - ``extract_quotes`` finds quoted spans and says whether a quote is attributed to the user.
@@ -70,7 +70,7 @@ _GERMAN_IMPERATIVES = (
     "antworte|antworten\\s+sie|befolge|beginne|gib|ignoriere|l[oö]sche|missachte|nenne|nutze|sage?|schicke|schreibe|sende"
     "|tu|verrate|vergiss|verwende|vertraue"
 )
-_INSTRUCTION_PATTERNS = (
+_INJECTION_PATTERNS = (
     rf"\b(?:ignore|disregard|forget|override|bypass|discard)\s+(?:all\s+|any\s+|every\s+)?(?:of\s+)?(?:the\s+|your\s+|those\s+)?"
     rf"(?:{_EARLIER_WORDS}\s+)+{_INSTRUCTION_NOUNS}",
     rf"\b(?:ignore|disregard|forget|override|bypass|discard|drop|abandon)\s+(?:all\s+|any\s+)?(?:the\s+|your\s+|those\s+)?{_INSTRUCTION_NOUNS}"
@@ -116,10 +116,10 @@ _SPACED_LETTERS = re.compile(r"(?<!\w)(?:[^\W\d_] ){3,}[^\W\d_](?!\w)")
 _SENTENCE_REST = re.compile(r"[^.!?\n]*")
 
 
-def find_instruction(text: str) -> str | None:
-    """Return the first instruction in a text, up to the end of its sentence and on one line, or None."""
+def find_injected_instruction(text: str) -> str | None:
+    """Return the first text that tries to instruct its reader, to the end of its sentence on one line, or None."""
     joined = _SPACED_LETTERS.sub(lambda match: match[0].replace(" ", ""), text)
-    found = _instruction_pattern().search(joined)
+    found = _injection_pattern().search(joined)
     if found is None:
         return None
     sentence = _SENTENCE_REST.match(joined, found.end())
@@ -128,8 +128,8 @@ def find_instruction(text: str) -> str | None:
 
 
 @cache
-def _instruction_pattern() -> re.Pattern[str]:
-    return re.compile(f"(?:{'|'.join(_INSTRUCTION_PATTERNS)})", re.IGNORECASE | re.MULTILINE)
+def _injection_pattern() -> re.Pattern[str]:
+    return re.compile(f"(?:{'|'.join(_INJECTION_PATTERNS)})", re.IGNORECASE | re.MULTILINE)
 
 
 # Quotations: text in quotation marks or after ``>``, and whether it is attributed to the user.
@@ -367,7 +367,7 @@ def _mask_spans(text: str, spans: Sequence[_Span]) -> str:
     return "".join([*pieces, text[reached:].replace(_QUOTE_MASK, " ")])
 
 
-class _LinePosition(Enum):
+class _IntroductionState(Enum):
     """The position of a line relative to a line that introduces others, such as one that ends with a colon.
 
     ``INDEPENDENT`` is independent text, ``AFTER_INTRODUCTION`` directly after the introducing line, ``INTRODUCED``
@@ -383,7 +383,7 @@ class _LinePosition(Enum):
 def _attribute_quotes(text: str) -> list[bool]:
     """Return for each mask character whether the text attributes the quote to the user."""
     reading = _QuoteAttribution()
-    by_user, position = False, _LinePosition.INDEPENDENT
+    by_user, position = False, _IntroductionState.INDEPENDENT
     for line in text.split("\n"):
         listed = _LIST_ITEM_OR_BLANK.match(line) is not None
         is_continued = listed or _continues_introduction(line, position)
@@ -400,27 +400,29 @@ def _attribute_quotes(text: str) -> list[bool]:
         leads = not listed and (line.rstrip(" *_").endswith(":") or line.startswith("#"))
         by_user = last == "user" if leads else is_continued and by_user
         position = (
-            _LinePosition.AFTER_INTRODUCTION if leads else _next_line_position(line, position, continues=is_continued)
+            _IntroductionState.AFTER_INTRODUCTION
+            if leads
+            else _next_introduction_state(line, position, continues=is_continued)
         )
     reading.finish_sentence()
     return reading.verdicts
 
 
-def _continues_introduction(line: str, position: _LinePosition) -> bool:
+def _continues_introduction(line: str, position: _IntroductionState) -> bool:
     """Return whether a line belongs to the introducing line; after an empty line most lines do not."""
-    if position is _LinePosition.AFTER_BLANK_LINE:
+    if position is _IntroductionState.AFTER_BLANK_LINE:
         return line.startswith((" ", "\t")) or _ONLY_ONE_QUOTE.fullmatch(line) is not None
-    return position is not _LinePosition.INDEPENDENT and not line.startswith("#")
+    return position is not _IntroductionState.INDEPENDENT and not line.startswith("#")
 
 
-def _next_line_position(line: str, position: _LinePosition, *, continues: bool) -> _LinePosition:
+def _next_introduction_state(line: str, position: _IntroductionState, *, continues: bool) -> _IntroductionState:
     """Return the position of the line after one that introduces nothing itself."""
     if not continues:
-        return _LinePosition.INDEPENDENT
+        return _IntroductionState.INDEPENDENT
     if line.strip():
-        return _LinePosition.INTRODUCED
+        return _IntroductionState.INTRODUCED
     # An empty line may separate an introducing line from its paragraph or list.
-    return _LinePosition.AFTER_BLANK_LINE if position is _LinePosition.INTRODUCED else position
+    return _IntroductionState.AFTER_BLANK_LINE if position is _IntroductionState.INTRODUCED else position
 
 
 # Outlines of earlier turns, used if there is no summary of them, and outlines of single replies.

@@ -28,7 +28,7 @@ from lamella.server.compat.neutral import (
     TextPart,
     ToolSpec,
     check_known_fields,
-    is_empty,
+    is_null_or_empty_container,
     list_ignored_fields,
     pack_reasoning,
     parse_object,
@@ -81,7 +81,7 @@ def parse_messages_request(body: Mapping[str, Any]) -> NeutralRequest:
     )
     request.unused += list_ignored_fields(body, _KNOWN, unused=_UNUSED)
     system = body.get("system")
-    if not is_empty(system):
+    if not is_null_or_empty_container(system):
         request.messages.append(NeutralMessage("system", tuple(_text_parts(request, system, "system")), "system"))
     for place, message in enumerate(body["messages"]):
         request.messages += _parse_message(request, message, f"messages.{place}")
@@ -305,7 +305,7 @@ def _parse_thinking(request: NeutralRequest, body: Mapping[str, Any]) -> None:
 def _parse_output_options(request: NeutralRequest, body: Mapping[str, Any]) -> None:
     config = read_optional(body, "output_config", dict) or {}
     for name, value in config.items():
-        if name not in ("effort", "format") and not is_empty(value):
+        if name not in ("effort", "format") and not is_null_or_empty_container(value):
             raise unsupported_value_error(f"output_config.{name[:60]}", value)
     if config.get("effort") is not None and request.effort != "none":
         request.effort = require_type(config["effort"], str, "output_config.effort")
@@ -562,7 +562,7 @@ class MessagesEventWriter:
         match event:
             case AnswerStart():
                 begun = {
-                    **self._begin_message(),
+                    **self._common_message_fields(),
                     "content": [],
                     "stop_reason": None,
                     "usage": self._usage(TokenUsage()),
@@ -609,9 +609,15 @@ class MessagesEventWriter:
         """Return the whole answer."""
         assert self._end is not None, "the answer has ended"
         ended = {"stop_reason": _STOP_REASONS.get(self._end.stop, "end_turn"), "stop_sequence": self._end.sequence}
-        return {**self._begin_message(), "content": self._blocks, **ended, "usage": self._usage(self._end.usage)}
+        return {
+            **self._common_message_fields(),
+            "content": self._blocks,
+            **ended,
+            "usage": self._usage(self._end.usage),
+        }
 
-    def _begin_message(self) -> Json:
+    def _common_message_fields(self) -> Json:
+        """Return the fields that the start of a stream and a whole answer have in common."""
         named = {"id": self._id, "type": "message", "role": "assistant", "model": self._model}
         return {**named, "stop_sequence": None}
 

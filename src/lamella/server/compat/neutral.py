@@ -286,8 +286,8 @@ def read_optional(body: Mapping[str, Any], name: str, kind: type | tuple[type, .
     return None if value is None else require_type(value, kind, param or name)
 
 
-def is_empty(value: object) -> bool:
-    """Return whether a field says nothing."""
+def is_null_or_empty_container(value: object) -> bool:
+    """Return whether a field says nothing: it is null, an empty list or an empty object."""
     return value is None or value in ([], {})
 
 
@@ -300,7 +300,7 @@ def list_ignored_fields(body: Mapping[str, Any], known: frozenset[str], *, unuse
     """Return the names of fields that are left out; raises for a field that is neither known nor without effect."""
     found = []
     for name, value in body.items():
-        if name in known or is_empty(value):
+        if name in known or is_null_or_empty_container(value):
             continue
         if name not in unused:
             raise RefusedFieldError(name[:100], f"{name[:100]!r} cannot be translated for this model.")
@@ -322,7 +322,7 @@ def check_known_fields(
     Fields without effect are listed under their names, with a prefix for those whose name alone says little.
     """
     for name, value in part.items():
-        if name in known or is_empty(value):
+        if name in known or is_null_or_empty_container(value):
             continue
         if name not in unused:
             at = f"{param}.{name[:100]}"

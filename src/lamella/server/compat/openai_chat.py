@@ -28,7 +28,7 @@ from lamella.server.compat.neutral import (
     TextPart,
     ToolSpec,
     check_known_fields,
-    is_empty,
+    is_null_or_empty_container,
     list_ignored_fields,
     pack_reasoning_into_call_id,
     read_optional,
@@ -109,7 +109,7 @@ def parse_chat_request(body: Mapping[str, Any]) -> NeutralRequest:
     request.unused += list_ignored_fields(body, _KNOWN, unused=_UNUSED)
     check_known_fields(request, options, "stream_options", ("include_usage",), unused=("include_obfuscation",))
     for name, harmless in _DEFAULTS.items():
-        if not is_empty(body.get(name)) and body[name] not in harmless:
+        if not is_null_or_empty_container(body.get(name)) and body[name] not in harmless:
             raise unsupported_value_error(name, body[name])
     for place, message in enumerate(body["messages"]):
         request.messages += _parse_message(request, message, f"messages.{place}")

@@ -27,7 +27,7 @@ from lamella.server.compat.neutral import (
     TextPart,
     ToolSpec,
     check_known_fields,
-    is_empty,
+    is_null_or_empty_container,
     list_ignored_fields,
     pack_reasoning,
     parse_object,
@@ -112,7 +112,7 @@ def parse_responses_request(body: Mapping[str, Any]) -> NeutralRequest:
     summaries = ("summary", "context", "generate_summary")
     check_known_fields(request, reasoning, "reasoning", ("effort",), unused=summaries, prefix="reasoning.")
     for name, harmless in _DEFAULTS.items():
-        if not is_empty(body.get(name)) and body[name] not in harmless:
+        if not is_null_or_empty_container(body.get(name)) and body[name] not in harmless:
             raise unsupported_value_error(name, body[name])
     _parse_tools(request, body)
     if body.get("instructions"):

@@ -390,11 +390,11 @@ class StreamMerger(ABC):
             return raw
         if self._held and not self._is_always_passed_on(event):
             self._held.append((raw, event))
-            self._note_end(event)
+            self._finish_round_if_ended(event)
             return b""
         if self._is_end(event):
             self._held.append((raw, event))
-            self._note_end(event)
+            self._finish_round_if_ended(event)
             return b""
         return b"".join(self._read_event(raw, event, decode_event(event)))
 
@@ -413,7 +413,8 @@ class StreamMerger(ABC):
     def _is_end(self, event: SseEvent) -> bool: ...
 
     @abstractmethod
-    def _note_end(self, event: SseEvent) -> None: ...
+    def _finish_round_if_ended(self, event: SseEvent) -> None:
+        """Read an event at the end of an answer; once the answer has ended, set ``has_ended`` and ``round``."""
 
     @abstractmethod
     def _read_event(self, raw: bytes, event: SseEvent, fields: Json) -> Iterator[bytes]: ...
@@ -444,7 +445,7 @@ class MessagesMerger(StreamMerger):
     def _is_end(self, event: SseEvent) -> bool:
         return (event.name or decode_event(event).get("type")) in ("message_delta", "message_stop")
 
-    def _note_end(self, event: SseEvent) -> None:
+    def _finish_round_if_ended(self, event: SseEvent) -> None:
         if decode_event(event).get("type") != "message_stop":
             return
         self.has_ended = True
@@ -543,7 +544,7 @@ class ChatMerger(StreamMerger):
             return True
         return any(choice.get("finish_reason") for choice in _get_choices(decode_event(event)))
 
-    def _note_end(self, event: SseEvent) -> None:
+    def _finish_round_if_ended(self, event: SseEvent) -> None:
         fields = decode_event(event)
         for choice in _get_choices(fields):
             # Some servers send the last call together with the end.
@@ -655,7 +656,7 @@ class ResponsesMerger(StreamMerger):
         kind = event.name or decode_event(event).get("type")
         return kind in ("response.completed", "response.incomplete", "response.failed")
 
-    def _note_end(self, event: SseEvent) -> None:
+    def _finish_round_if_ended(self, event: SseEvent) -> None:
         self.has_ended = True
         fields = decode_event(event)
         response = _as_object(fields.get("response"))

@@ -14,7 +14,7 @@ from lamella.conversation.pasted_documents import (
     DocumentReference,
     apply_references,
     expand_references,
-    plan_references,
+    plan_references_to_earlier_copies,
 )
 from lamella.server.compat.identity import has_breakpoints, without_breakpoints
 from lamella.server.compat.json_spans import (
@@ -164,7 +164,7 @@ def plan_document_references(request: ClientRequest, *, unchanged_until: int = 0
     """Return the texts with repeated documents; the first ``unchanged_until`` messages stay as they are."""
     places = request.user_texts()
     unchanged = sum(one.message < unchanged_until for one in places)
-    plan = plan_references([one.text for one in places], unchanged_count=unchanged)
+    plan = plan_references_to_earlier_copies([one.text for one in places], unchanged_count=unchanged)
     return [PlannedText(place, references) for place, references in zip(places, plan, strict=True) if references]
 
 

@@ -390,8 +390,8 @@ class NoteRecord(FieldRecord):
     def position(self) -> tuple[str, int]:
         return self.state.path, 0
 
-    def as_text(self) -> str:
-        return QueryLink(path=self.state.path).as_text()
+    def display_text(self) -> str:
+        return QueryLink(path=self.state.path).display_text()
 
     @property
     def tasks(self) -> "tuple[TaskRecord, ...]":
@@ -409,8 +409,8 @@ class FileRecord(FieldRecord):
     def position(self) -> tuple[str, int]:
         return self._note.position()
 
-    def as_text(self) -> str:
-        return self._note.as_text()
+    def display_text(self) -> str:
+        return self._note.display_text()
 
     def get(self, name: str) -> Value:
         name = name.lower()
@@ -497,7 +497,7 @@ class TaskRecord(FieldRecord):
     def position(self) -> tuple[str, int]:
         return self.note.state.path, self.task.line
 
-    def as_text(self) -> str:
+    def display_text(self) -> str:
         return " ".join(self.task.text.split())
 
 

@@ -145,7 +145,7 @@ def _render_item(query: Query, row: FieldRecord, evaluate: EvaluateColumn) -> st
 def _list_cells(query: Query, row: FieldRecord, evaluate: EvaluateColumn) -> Iterator[str]:
     cells = (format_value(evaluate(row, column)) for column in range(len(query.columns)))
     has_id = query.has_link_column or not query.columns
-    return (_truncate_cell(cell) for cell in chain([row.as_text()] if has_id else [], cells))
+    return (_truncate_cell(cell) for cell in chain([row.display_text()] if has_id else [], cells))
 
 
 def _render_table_row(cells: Iterator[str] | Sequence[str]) -> str:
@@ -157,8 +157,8 @@ def _render_tasks(rows: Sequence[FieldRecord]) -> Iterator[str]:
     path = None
     for row in rows:
         if isinstance(row, TaskRecord):
-            task = f"- [{row.task.status}] {_truncate_cell(row.as_text())}"
-            yield task if path == row.note.state.path else f"{row.note.as_text()}\n{task}"
+            task = f"- [{row.task.status}] {_truncate_cell(row.display_text())}"
+            yield task if path == row.note.state.path else f"{row.note.display_text()}\n{task}"
             path = row.note.state.path
 
 

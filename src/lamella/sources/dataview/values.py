@@ -90,7 +90,7 @@ class TimeSpan:
     def plus(self, other: "TimeSpan") -> "TimeSpan":
         return TimeSpan(months=self.months + other.months, seconds=self.seconds + other.seconds)
 
-    def as_text(self) -> str:
+    def display_text(self) -> str:
         """Return the duration in words, as in ``1 month, 2 days``."""
         rest = round(abs(self.seconds))
         parts = [(abs(self.months) // 12, "year"), (abs(self.months) % 12, "month")]
@@ -197,7 +197,7 @@ class QueryLink:
     def ordering(self) -> tuple[object, ...]:
         return ("link", self.path.casefold(), self.path, self.subpath)
 
-    def as_text(self) -> str:
+    def display_text(self) -> str:
         target = self.path.removesuffix(".md") + self.subpath
         return f"[[{target}|{self.alias}]]" if self.alias and self.alias != target else f"[[{target}]]"
 
@@ -219,8 +219,8 @@ class FieldRecord(ABC):
         return ("object", *self.position())
 
     @abstractmethod
-    def as_text(self) -> str:
-        """Return the text that represents the record."""
+    def display_text(self) -> str:
+        """Return the text that stands for the record in a result: a link to its note, or the text of a task."""
         ...
 
 
@@ -324,7 +324,7 @@ def format_value(value: Value, *, is_nested: bool = False) -> str:
         case datetime():
             return _format_date(value)
         case TimeSpan() | QueryLink() | FieldRecord():
-            return value.as_text()
+            return value.display_text()
         case tuple():
             items = ", ".join(format_value(item, is_nested=True) for item in value)
             return f"[{items}]" if is_nested else items

@@ -15,9 +15,9 @@ from lamella.errors import (
 from lamella.sources.converted_files import (
     FILE_KEY_PREFIX,
     TRY_AGAIN_HINT,
-    CacheFolder,
     ConversionCache,
     ConversionEntry,
+    SizeLimitedCacheFolder,
 )
 
 
@@ -26,7 +26,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.time = datetime(2026, 11, 18, 12, tzinfo=UTC)
-        self.cache = ConversionCache(CacheFolder(folder, max_bytes=1_000_000), now=lambda: self.time)
+        self.cache = ConversionCache(SizeLimitedCacheFolder(folder, max_bytes=1_000_000), now=lambda: self.time)
         self.gives: str | BadInputError | None = "text"
         self.reads = 0
         self.told: list[str] = []

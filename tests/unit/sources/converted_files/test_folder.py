@@ -5,7 +5,7 @@ import stat
 from multiprocessing import get_context
 from pathlib import Path
 
-from lamella.sources.converted_files import CacheFolder, ConversionEntry, FileHashEntry
+from lamella.sources.converted_files import ConversionEntry, FileHashEntry, SizeLimitedCacheFolder
 
 
 def files(root: Path) -> list[Path]:
@@ -14,21 +14,21 @@ def files(root: Path) -> list[Path]:
 
 def test_cache_entry_is_found_by_other_process(tmp_path: Path) -> None:
     entry = ConversionEntry(key="url:https://e.org/", text="Größe", title="T", etag='"x"')
-    CacheFolder(tmp_path / "c", max_bytes=1_000_000).save(entry)
-    other = CacheFolder(tmp_path / "c", max_bytes=1_000_000)
+    SizeLimitedCacheFolder(tmp_path / "c", max_bytes=1_000_000).save(entry)
+    other = SizeLimitedCacheFolder(tmp_path / "c", max_bytes=1_000_000)
     assert other.load(entry.key, ConversionEntry) == entry
     assert other.load("url:https://e.org/x", ConversionEntry) is None
 
 
 def test_cache_files_are_private(tmp_path: Path) -> None:
-    CacheFolder(tmp_path / "c", max_bytes=1_000_000).save(ConversionEntry(key="a", text="secret"))
+    SizeLimitedCacheFolder(tmp_path / "c", max_bytes=1_000_000).save(ConversionEntry(key="a", text="secret"))
     (file,) = files(tmp_path / "c")
     modes = [stat.S_IMODE(place.stat().st_mode) for place in (file, file.parent, tmp_path / "c")]
     assert modes == [0o600, 0o700, 0o700]
 
 
 def test_entry_replaces_previous_one(tmp_path: Path) -> None:
-    folder = CacheFolder(tmp_path, max_bytes=1_000_000)
+    folder = SizeLimitedCacheFolder(tmp_path, max_bytes=1_000_000)
     for text in ("one", "two"):
         folder.save(ConversionEntry(key="a", text=text))
     found = folder.load("a", ConversionEntry)
@@ -38,7 +38,7 @@ def test_entry_replaces_previous_one(tmp_path: Path) -> None:
 
 
 def test_damaged_or_outdated_entry_is_missing(tmp_path: Path) -> None:
-    folder = CacheFolder(tmp_path, max_bytes=1_000_000)
+    folder = SizeLimitedCacheFolder(tmp_path, max_bytes=1_000_000)
     folder.save(ConversionEntry(key="a", text="x"))
     (file,) = files(tmp_path)
     whole = file.read_bytes()
@@ -51,7 +51,7 @@ def test_damaged_or_outdated_entry_is_missing(tmp_path: Path) -> None:
 
 
 def test_oldest_entries_are_evicted(tmp_path: Path) -> None:
-    folder = CacheFolder(tmp_path, max_bytes=5_000)
+    folder = SizeLimitedCacheFolder(tmp_path, max_bytes=5_000)
     for number in range(10):
         folder.save(ConversionEntry(key=f"{number}", text="x" * 1_000))
         for file in files(tmp_path):
@@ -65,14 +65,14 @@ def test_oldest_entries_are_evicted(tmp_path: Path) -> None:
 def test_unwritable_cache_does_not_prevent_reading(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for root in (tmp_path / "file" / "c", Path("relative"), None):
-        folder = CacheFolder(root, max_bytes=1_000)
+        folder = SizeLimitedCacheFolder(root, max_bytes=1_000)
         folder.save(ConversionEntry(key="a", text="x"))
         assert folder.load("a", ConversionEntry) is None
     assert not Path("relative").exists()
 
 
 def _write(root: str, name: str) -> None:
-    folder = CacheFolder(Path(root), max_bytes=50_000)
+    folder = SizeLimitedCacheFolder(Path(root), max_bytes=50_000)
     for number in range(40):
         folder.save(ConversionEntry(key=f"{number % 4}", text=name * 1_000))
 
@@ -82,7 +82,7 @@ def test_concurrent_writers_never_leave_partial_entry(tmp_path: Path) -> None:
     writers = [context.Process(target=_write, args=(str(tmp_path), name)) for name in "ab"]
     for writer in writers:
         writer.start()
-    folder = CacheFolder(tmp_path, max_bytes=50_000)
+    folder = SizeLimitedCacheFolder(tmp_path, max_bytes=50_000)
     while any(writer.is_alive() for writer in writers):
         found = folder.load("1", ConversionEntry)
         assert found is None or found.text in ("a" * 1_000, "b" * 1_000)

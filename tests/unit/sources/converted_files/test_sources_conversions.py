@@ -19,7 +19,7 @@ from lamella.errors import (
     SourceUnreadableError,
 )
 from lamella.sources.conversion_process import Converter
-from lamella.sources.converted_files import CachedSourceReader, CacheFolder, ConversionCache, get_file_format
+from lamella.sources.converted_files import CachedSourceReader, ConversionCache, SizeLimitedCacheFolder, get_file_format
 from lamella.sources.converters import ConversionLimits, ConvertedText, FileFormat
 from lamella.sources.web import Fetcher, FetchLimits, parse_allowlist
 
@@ -33,7 +33,7 @@ def opened(tmp_path: Path) -> Open:
         limits = FetchLimits(max_bytes=1_000_000, max_seconds=5, idle_timeout=2)
         return CachedSourceReader(
             cache=ConversionCache(
-                CacheFolder(tmp_path / "cache", max_bytes=10_000_000), now=partial(datetime.now, UTC)
+                SizeLimitedCacheFolder(tmp_path / "cache", max_bytes=10_000_000), now=partial(datetime.now, UTC)
             ),
             converter=Converter(ConversionLimits(seconds=20)),
             open_fetcher=lambda: Fetcher(limits, allowlist=parse_allowlist(["127.0.0.1"])),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lamella.ports import NoteHit
-from lamella.tools.builtin import compose_search_query, make_search_tool, render_hits
+from lamella.tools.builtin import compose_note_search_query, make_search_tool, render_hits
 from lamella.wiring.services import read_services
 from lamella.wiring.sources import open_note_index_lazily
 
@@ -25,13 +25,13 @@ NOW = datetime(2026, 11, 17, 9, tzinfo=UTC)
     ],
 )
 def test_filters_become_part_of_the_question(given: dict[str, object], asked: str) -> None:
-    assert compose_search_query({"query": "tides", **given}, NOW) == asked
+    assert compose_note_search_query({"query": "tides", **given}, NOW) == asked
 
 
 @pytest.mark.parametrize("given", [{"folder": 'a" tag'}, {"tag": "two words"}, {"when": "the moon"}])
 def test_invalid_filter_is_reported(given: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"folder|tag|tells no time"):
-        compose_search_query({"query": "tides", **given}, NOW)
+        compose_note_search_query({"query": "tides", **given}, NOW)
 
 
 def test_hit_has_path_heading_and_text_or_excerpt() -> None:

@@ -317,8 +317,8 @@ def first_changed_system_part(before: Iterable[Segment], after: Iterable[Segment
     return next((name for name in SYSTEM_PART_NAMES if old.get(name) != new.get(name)), None)
 
 
-def describe_system_change(part: str, before: Iterable[Segment], after: Iterable[Segment]) -> str:
-    """Describe a changed part: its name, and for the memory part also the line that changed."""
+def name_changed_system_part(part: str, before: Iterable[Segment], after: Iterable[Segment]) -> str:
+    """Return the name of a changed part of the system message, for the memory part with the line that changed."""
     if part != _MEMORY_PART:
         return part
     texts = [next((segment.text for segment in one if segment.id == part), "") for one in (before, after)]

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from lamella.core.text.rule_detection import find_instruction
+from lamella.core.text.rule_detection import find_injected_instruction
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from lamella.core.text.rule_detection import find_instruction
     ],
 )
 def test_instruction_is_found_up_to_end_of_sentence(text: str, order: str) -> None:
-    assert (find_instruction(text) or "").lstrip("[ ]") == order
+    assert (find_injected_instruction(text) or "").lstrip("[ ]") == order
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def test_instruction_is_found_up_to_end_of_sentence(text: str, order: str) -> No
     ],
 )
 def test_reported_speech_is_not_an_instruction(text: str) -> None:
-    assert find_instruction(text) is None
+    assert find_injected_instruction(text) is None
 
 
 @pytest.mark.parametrize("piece", ["> ", "- ", "note: ", "please ", "send a ", ". ", "\t", "the next ", "a b "])
 def test_any_text_is_scanned_quickly(piece: str) -> None:
     began = time.process_time()
-    find_instruction(piece * 4_000)
+    find_injected_instruction(piece * 4_000)
     assert time.process_time() - began < 2

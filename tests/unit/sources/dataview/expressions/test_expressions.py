@@ -20,7 +20,7 @@ class Row(FieldRecord):
     def position(self) -> tuple[str, int]:
         return ("a.md", 1)
 
-    def as_text(self) -> str:
+    def display_text(self) -> str:
         return "a"
 
 

@@ -58,7 +58,7 @@ def test_impossible_date_is_none(text: str) -> None:
 def test_span_is_parsed_and_formatted(text: str, told: str) -> None:
     span = parse_span(text)
     assert span is not None
-    assert span.as_text() == told
+    assert span.display_text() == told
 
 
 @pytest.mark.parametrize("text", ["", "day", "1", "1 parsec", "1 day x", "1 day " * 50])
