@@ -57,8 +57,8 @@ class BackupFolder:
         This must happen before the note is changed. ``data`` is None for a new note.
         """
         moment = datetime.fromisoformat(record.at).astimezone(UTC)
-        # Folder names sort by time; ``iter_change_folders_newest_first`` relies on it. The random part keeps simultaneous changes
-        # separate.
+        # Folder names sort by time; ``iter_change_folders_newest_first`` relies on it. The random part keeps
+        # simultaneous changes separate.
         path = self.folder / f"{moment:%Y%m%dT%H%M%S%f}Z-{token_hex(4)}"
         try:
             make_private_folder(self.folder.parent)

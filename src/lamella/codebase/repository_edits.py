@@ -57,6 +57,13 @@ class MentionedFile(NamedTuple):
     reason: str = ""
 
 
+class _UndoableChange(NamedTuple):
+    """The record of a change that was not undone yet, and the folder of its backup."""
+
+    backup_folder: Path
+    record: NoteChangeRecord
+
+
 class RepositoryEditor:
     """Reads and changes files of the repository that contains a folder; without git, of the folder itself."""
 
@@ -252,7 +259,7 @@ class RepositoryEditor:
 
     def last_change(self, path: str | None = None) -> NoteChangeRecord | None:
         """Return the newest change that was not undone yet, of one file or of any."""
-        return next((one for _, one in self._iter_undoable_changes(path)), None)
+        return next((one.record for one in self._iter_undoable_changes(path)), None)
 
     def restore(self, path: str | None = None) -> list[tuple[str, bool]]:
         """Undo the newest change that was not undone yet, of one file, or of all files that it changed together.
@@ -264,7 +271,7 @@ class RepositoryEditor:
         if last is None:
             named = f" of {path}" if path else ""
             raise WriteDeniedError(f"There is no change{named} to undo.", hint="Lamella changed no file here.")
-        together = [(folder, one) for folder, one in self._iter_undoable_changes(path) if one.at == last.at]
+        together = [one for one in self._iter_undoable_changes(path) if one.record.at == last.at]
         for folder, record in together:
             reason = self._special_file_reason(record.path)
             data = b"" if reason else read_regular_file(self.root / record.path, limit=4 * MAX_FILE_BYTES)
@@ -283,12 +290,12 @@ class RepositoryEditor:
             self._backups.mark_undone(folder, record)
         return [(record.path, record.before is None) for _, record in together]
 
-    def _iter_undoable_changes(self, path: str | None) -> Iterator[tuple[Path, NoteChangeRecord]]:
-        """Yield the changes that were not undone yet, the newest first, each with the folder of its backup."""
+    def _iter_undoable_changes(self, path: str | None) -> Iterator[_UndoableChange]:
+        """Yield the changes that were not undone yet, of one file or of any, the newest first."""
         names = None if path is None else {path, self._to_relative_path(path)}
         for folder, record in self._backups.iter_change_folders_newest_first():
             if not record.undone and (names is None or record.path in names):
-                yield folder, record
+                yield _UndoableChange(folder, record)
 
     def _locate_edit(self, edit: CodeEdit) -> str:
         """Return the path of the file that an edit changes.

@@ -192,7 +192,7 @@ class OldCheckpoints:
         self._sizes_by_version: dict[int, _CheckpointSizes] = {}
         # The newest of them while it still contains the log and the state, which only the newest checkpoint needs.
         self._full_snapshot: Snapshot | None = None
-        # The sizes after the last ``shrink``; they apply once the store has saved its result.
+        # The sizes after the last ``build_shrunk_checkpoints``; they apply once the store has saved its result.
         self._shrunk_sizes: dict[int, _CheckpointSizes] = {}
 
     def add(self, snapshot: Snapshot, size: int, *, is_full: bool) -> None:
@@ -239,7 +239,7 @@ class OldCheckpoints:
         return tuple([one for one, _ in shrunk if stored.get(one.version) != one])
 
     def mark_saved(self) -> None:
-        """Record that the store saved the result of the last ``shrink``."""
+        """Record that the store saved the result of the last ``build_shrunk_checkpoints``."""
         self._sizes_by_version, self._shrunk_sizes, self._full_snapshot = self._shrunk_sizes, {}, None
 
     def _load_by_version(self) -> dict[int, Checkpoint]:

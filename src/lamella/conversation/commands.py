@@ -7,7 +7,7 @@ wins, and ``merge_pending_into_request`` merges them with the question.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from msgspec import Struct
 
@@ -231,6 +231,13 @@ _REREAD_MESSAGE = "{name} was read anew; its new text goes with the next turn."
 _ONE_TIME_MESSAGES = (_UNCHANGED_MESSAGE, _NOT_REREADABLE_MESSAGE, _REREAD_MESSAGE)
 
 
+class DropTargets(NamedTuple):
+    """The ids that names to drop mean: of artifacts in the prompt, and of attachments that wait for the next turn."""
+
+    in_prompt: tuple[str, ...]
+    pending: tuple[str, ...]
+
+
 class CommandResolver:
     """Resolves commands against the current prompt state and the commands that are already pending."""
 
@@ -259,7 +266,7 @@ class CommandResolver:
         detach, cancelled = self._split_names_to_detach_and_cancel(
             self._list_detachable_names() if ALL_NAMES in turn_request.detach else turn_request.detach
         )
-        drop, cancelled_drops = self._resolve_names_to_drop(turn_request.drop)
+        drop = self._resolve_names_to_drop(turn_request.drop)
         pin = tuple(self._resolve_name_to_pin(name) for name in turn_request.pin)
         unpin = tuple(self._resolve_name_to_unpin(name) for name in turn_request.unpin)
         cancelled_pins = self._list_cancelled_pins(pin, unpin)
@@ -268,7 +275,7 @@ class CommandResolver:
             text="",
             pending_attachments=read,
             detach=detach,
-            drop=drop,
+            drop=drop.in_prompt,
             pin=pin,
             unpin=unpin,
             warnings=self._choose_warnings_to_repeat(messages),
@@ -278,7 +285,7 @@ class CommandResolver:
             if turn_request.rules or turn_request.removed_rules
             else later
         )
-        cancelled = (*cancelled, *cancelled_drops, *cancelled_pins)
+        cancelled = (*cancelled, *drop.pending, *cancelled_pins)
         joined = merge_requests(self._pending, later, cancelled=cancelled)
         names = droppable_names(self._state)
         return later, cancelled, (*messages, *overridden_command_warnings(self._pending, joined, later, names=names))
@@ -390,7 +397,8 @@ class CommandResolver:
             self._match_names(name, [*waiting, *there], description="attached", label="Attached")
         return tuple(detach), tuple(back)
 
-    def _resolve_names_to_drop(self, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _resolve_names_to_drop(self, names: Sequence[str]) -> DropTargets:
+        """Return the ids that these names mean; raises for an unknown name and for a pinned artifact."""
         present, waiting = list_droppable_artifacts(self._state), self._pending.pending_attachments
         free = {one.id for one in waiting if one.policy is AttachmentPolicy.FOLLOW}
         drop: dict[str, None] = {}
@@ -407,7 +415,7 @@ class CommandResolver:
                 raise _still_pinned_error(pinned[0], pending=self._pending)
             drop |= dict.fromkeys(ids)
             back |= dict.fromkeys(find_ids_by_name(name, waiting))
-        return tuple(drop), tuple(back)
+        return DropTargets(in_prompt=tuple(drop), pending=tuple(back))
 
     def _resolve_name_to_pin(self, name: str) -> str:
         found = find_ids_by_name(name, [*self._pending.pending_attachments, *self._list_library()])

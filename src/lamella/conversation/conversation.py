@@ -318,7 +318,7 @@ class Conversation:
         self._branch_search = BranchSearch()
         # The pending commands and their merged request; commands are compared by identity.
         self._merged_commands: tuple[Sequence[PendingCommandsEvent], TurnRequest] | None = None
-        self._memory_refresher = (
+        self._memory_timing = (
             None
             if backend.render_memory is None
             else MemoryLoadTiming(backend.render_memory, opens_per_question=backend.opens_per_question)
@@ -398,7 +398,7 @@ class Conversation:
                 text,
                 attach=attach,
                 results=results,
-                tools=None if tools is None else self._merge_tools(tools).definitions,
+                tools=None if tools is None else self._add_tools(tools).definitions,
                 system=system,
                 model=model,
                 drop=drop,
@@ -518,11 +518,11 @@ class Conversation:
             self._pool.trust_model(name)
         return name
 
-    def _merge_tools(
-        self, tools: Sequence[Tool | ToolFunction] | None, *, seconds: float = DEFAULT_CALL_TIMEOUT
+    def _add_tools(
+        self, tools: Sequence[Tool | ToolFunction] | None, *, call_timeout: float = DEFAULT_CALL_TIMEOUT
     ) -> LocalToolset:
-        """Return these tools together with all earlier ones; a newer tool replaces one with the same name."""
-        self._toolset = build_toolset(() if tools is None else tools, call_timeout=seconds, earlier=self._toolset)
+        """Add tools to the conversation and return all of them; a newer tool replaces one with the same name."""
+        self._toolset = build_toolset(() if tools is None else tools, call_timeout=call_timeout, earlier=self._toolset)
         return self._toolset
 
     def reply(self, answer: object, *, at: datetime | None = None) -> ModelReply:
@@ -681,7 +681,7 @@ class Conversation:
         named = self._resolve_runner(runner)
         bounds = merge_limits(self.limits, limits)
         equipped = tools is not None or self._toolset is not None
-        toolbox = self._merge_tools(tools, seconds=bounds.call_seconds) if equipped else None
+        toolbox = self._add_tools(tools, call_timeout=bounds.call_seconds) if equipped else None
         if isinstance(text, BuiltTurn):
             return self._run_one_turn_at_a_time(self._resume_turn(text, toolbox, max_tokens=max_tokens, limits=bounds))
         turn_request = self._build_turn_request(
@@ -720,7 +720,7 @@ class Conversation:
         The runner of the original question continues. Earlier usage counts against the limits, except the time.
         """
         bounds = merge_limits(self.limits, limits)
-        toolbox = self._merge_tools(tools, seconds=bounds.call_seconds)
+        toolbox = self._add_tools(tools, call_timeout=bounds.call_seconds)
         return self._run_one_turn_at_a_time(self._resume_turn(None, toolbox, max_tokens=max_tokens, limits=bounds))
 
     async def keep_alive(self, *, once: bool = False) -> int:
@@ -1322,8 +1322,8 @@ class Conversation:
             )
         if self._log.stage_entries:
             turn_request = with_current_stage(turn_request, self._log, self._prompt_builder().current_state[0])
-        if self._memory_refresher is not None:
-            turn_request = self._memory_refresher.with_current_memory(
+        if self._memory_timing is not None:
+            turn_request = self._memory_timing.with_current_memory(
                 turn_request, self._prompt_builder().current_state[0], self._resolved_settings.prompt_settings
             )
         if self.last_runner in (None, turn_request.runner or self.default_runner):
@@ -1709,19 +1709,19 @@ class Conversation:
         Returns the first change in the prompt, or None if nothing changes. Raises ``InvalidOperationError`` if the
         conversation has no memory.
         """
-        if self._memory_refresher is None:
+        if self._memory_timing is None:
             raise InvalidOperationError(
                 "This conversation takes up no memory.", hint="Set memory to on, and open it again."
             )
-        change = self._memory_refresher.find_first_change(
+        change = self._memory_timing.find_first_change(
             self._prompt_builder().current_state[0], self._resolved_settings.prompt_settings
         )
-        self._memory_refresher.is_due = True
+        self._memory_timing.is_due = True
         return change
 
     def _refresh_memory(self, *, is_due: bool) -> None:
-        if self._memory_refresher is not None:
-            self._memory_refresher.is_due = is_due
+        if self._memory_timing is not None:
+            self._memory_timing.is_due = is_due
 
     def summarize_in_one_line(self) -> str:
         """Summarise the conversation in one line.

@@ -2,12 +2,13 @@
 
 ``list_working_set`` returns what the model must be able to read next, ``list_library`` every known artifact with its
 form and token count. ``find_ids_by_name``, ``resolve_drops_and_detaches`` and ``resolve_pins`` find what a user means by a name.
-``reread_changed_sticky_attachments`` reads sticky attachments again. ``MovedFileFinder`` recognises files that were moved, so that they
-keep their id and their text is not sent again.
+``reread_changed_sticky_attachments`` reads sticky attachments again. ``MovedFileFinder`` recognises files that were
+moved, so that they keep their id and their text is not sent again.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -358,9 +359,16 @@ def _resolve_dropped(
     return tuple(dropped), all_warnings
 
 
+class RereadAttachments(NamedTuple):
+    """The sticky attachments whose source text changed, read again, and warnings about sticky attachments."""
+
+    changed: list[Artifact]
+    warnings: list[str]
+
+
 def reread_changed_sticky_attachments(
     state: PromptState, sources: SourceReaders, *, except_for: Collection[str]
-) -> tuple[list[Artifact], list[str]]:
+) -> RereadAttachments:
     """Return sticky attachments whose source text changed since they were sent, and messages about them.
 
     ``except_for`` are ids that the turn attaches or removes itself. Snapshots and texts that the caller passed are not
@@ -379,7 +387,7 @@ def reread_changed_sticky_attachments(
             newer, new_messages = _reread_if_changed(known, sources, moved)
             changed += [] if newer is None else [newer]
             messages += new_messages
-    return changed, [*messages, *moved.warnings]
+    return RereadAttachments(changed, warnings=[*messages, *moved.warnings])
 
 
 def to_unresolved(known: Artifact) -> UnresolvedAttachment:

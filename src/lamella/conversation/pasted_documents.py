@@ -1,9 +1,10 @@
 """Documents that programs paste into messages, and references to repeated ones.
 
 ``find_documents`` finds documents by the frame that programs put around them: an XML-like tag or a code fence, on lines
-of its own, which names its content by a path or a URL. ``plan_references_to_earlier_copies`` decides which of them become references:
-the first copy stays whole, and each later identical copy becomes a line that names the first. What happens to a text
-depends only on the texts before it, so a longer history begins with the same bytes. ``expand_references`` undoes it.
+of its own, which names its content by a path or a URL. ``plan_references_to_earlier_copies`` decides which of them
+become references: the first copy stays whole, and each later identical copy becomes a line that names the first. What
+happens to a text depends only on the texts before it, so a longer history begins with the same bytes.
+``expand_references`` undoes it.
 """
 
 import re

@@ -116,7 +116,7 @@ class SharedPrefixRegistry:
         }
 
     def _trim_and_save_prefixes(self, at: datetime) -> None:
-        """Keep the prefixes that were used last, and store all that this process knows; a failure to store is ignored."""
+        """Keep the prefixes that were used last, and store them; a failure to store is ignored."""
         self._known = {one.key: one for one in _sort_by_last_use(self._known)[:_MAX_PREFIXES]}
         with suppress(LamellaError):
             self._shared_table.set(_ROW_NAME, encode(self._known).decode(), at=at, expires_at=at + _KEPT_FOR)

@@ -413,8 +413,8 @@ def read_turn(
         attached, warnings = (*earlier, *attached), (*new_warnings, *warnings)
     if turn_settings.attachments is AttachmentMode.STICKY:
         excluded_ids = {*drop, *detach, *(artifact.id for artifact in attached)}
-        changed, new_warnings = reread_changed_sticky_attachments(state, sources, except_for=excluded_ids)
-        attached, warnings = (*attached, *changed), (*warnings, *new_warnings)
+        reread = reread_changed_sticky_attachments(state, sources, except_for=excluded_ids)
+        attached, warnings = (*attached, *reread.changed), (*warnings, *reread.warnings)
     attached = _with_changed_policies(attached, policy_changes) if policy_changes else attached
     turn = Turn(
         text=expansion.text,

@@ -175,7 +175,7 @@ class LlamaServer:
     def __init__(self, weights: Path, options: LlamaServerOptions) -> None:
         # The server listens on the loopback interface, where any program or web page could call it without a key.
         self._key = token_urlsafe()
-        self._server = _start_llama_server(weights, options, key=self._key)
+        self._server = _start_llama_server(weights, options, api_key=self._key)
         self.address = urlsplit(self._server.listening_address).netloc
         self.window = int(self._get_slot()["n_ctx"])
 
@@ -265,7 +265,7 @@ def _to_engine_error(answer: object, status: int) -> LlamaServerError:
     )
 
 
-def _start_llama_server(weights: Path, options: LlamaServerOptions, *, key: str) -> Any:  # noqa: ANN401 - the package has no types
+def _start_llama_server(weights: Path, options: LlamaServerOptions, *, api_key: str) -> Any:  # noqa: ANN401 - no types
     # Threads that wait actively made answers five to ten times slower on two busy cores (2026-11-15). The engine's
     # runtime reads this variable once, at import.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -284,7 +284,7 @@ def _start_llama_server(weights: Path, options: LlamaServerOptions, *, key: str)
     # One slot, so that chance does not decide which conversation finds which cache contents.
     params.n_parallel = 1
     params.verbosity = 0
-    params.api_keys = [key]
+    params.api_keys = [api_key]
     params.endpoint_slots = True
     params.ui = False
     try:

@@ -1,8 +1,8 @@
 """Convert pages, videos, PDFs and office files to text, each once, through a cache on disk.
 
 ``CachedSourceReader`` reads all sources that have to be converted. ``ConversionCache`` keeps a text until a refresh is
-requested, and a failure for a limited time. ``SizeLimitedCacheFolder`` has one private file per entry, written atomically and
-shared by several processes.
+requested, and a failure for a limited time. ``SizeLimitedCacheFolder`` has one private file per entry, written
+atomically and shared by several processes.
 """
 
 import os
@@ -94,7 +94,7 @@ _SHARE_BETWEEN_SCANS = 0.05
 
 
 class SizeLimitedCacheFolder:
-    """A folder of cache entries by key, with a size limit. Unreadable entries count as missing; failed writes are ignored."""
+    """Cache entries by key in a folder of limited size. Unreadable ones count as missing, failed writes are ignored."""
 
     def __init__(self, root: Path | None, *, max_bytes: int) -> None:
         """Create a cache of at most ``max_bytes`` bytes in total. Without an absolute ``root`` nothing is stored."""

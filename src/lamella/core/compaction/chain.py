@@ -159,7 +159,7 @@ def _run_steps(
 
 
 def _allowed_steps(config: CompactionConfig, turn_range: TurnRange) -> tuple[CompactionStepName, ...]:
-    """Return the steps that may run; with ``turn_range.since_message`` only those that change no byte before that message."""
+    """Return the steps that may run; with ``turn_range.since_message`` only those that change nothing before it."""
     return (
         tuple([name for name in config.steps if name in _IN_PLACE_STEPS]) if turn_range.since_message else config.steps
     )

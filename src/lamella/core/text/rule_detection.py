@@ -383,10 +383,10 @@ class _IntroductionState(Enum):
 def _attribute_quotes(text: str) -> list[bool]:
     """Return for each mask character whether the text attributes the quote to the user."""
     reading = _QuoteAttribution()
-    by_user, position = False, _IntroductionState.INDEPENDENT
+    by_user, state = False, _IntroductionState.INDEPENDENT
     for line in text.split("\n"):
         listed = _LIST_ITEM_OR_BLANK.match(line) is not None
-        is_continued = listed or _continues_introduction(line, position)
+        is_continued = listed or _continues_introduction(line, state)
         if listed or line.startswith("#"):
             reading.finish_sentence()
         elif reading.introduced_by_user:
@@ -399,30 +399,30 @@ def _attribute_quotes(text: str) -> list[bool]:
             last = last if event.lastgroup in ("quoted", "ends") else event.lastgroup
         leads = not listed and (line.rstrip(" *_").endswith(":") or line.startswith("#"))
         by_user = last == "user" if leads else is_continued and by_user
-        position = (
+        state = (
             _IntroductionState.AFTER_INTRODUCTION
             if leads
-            else _next_introduction_state(line, position, continues=is_continued)
+            else _next_introduction_state(line, state, continues=is_continued)
         )
     reading.finish_sentence()
     return reading.verdicts
 
 
-def _continues_introduction(line: str, position: _IntroductionState) -> bool:
+def _continues_introduction(line: str, state: _IntroductionState) -> bool:
     """Return whether a line belongs to the introducing line; after an empty line most lines do not."""
-    if position is _IntroductionState.AFTER_BLANK_LINE:
+    if state is _IntroductionState.AFTER_BLANK_LINE:
         return line.startswith((" ", "\t")) or _ONLY_ONE_QUOTE.fullmatch(line) is not None
-    return position is not _IntroductionState.INDEPENDENT and not line.startswith("#")
+    return state is not _IntroductionState.INDEPENDENT and not line.startswith("#")
 
 
-def _next_introduction_state(line: str, position: _IntroductionState, *, continues: bool) -> _IntroductionState:
-    """Return the position of the line after one that introduces nothing itself."""
+def _next_introduction_state(line: str, state: _IntroductionState, *, continues: bool) -> _IntroductionState:
+    """Return the state for the line after one that introduces nothing itself."""
     if not continues:
         return _IntroductionState.INDEPENDENT
     if line.strip():
         return _IntroductionState.INTRODUCED
     # An empty line may separate an introducing line from its paragraph or list.
-    return _IntroductionState.AFTER_BLANK_LINE if position is _IntroductionState.INTRODUCED else position
+    return _IntroductionState.AFTER_BLANK_LINE if state is _IntroductionState.INTRODUCED else state
 
 
 # Outlines of earlier turns, used if there is no summary of them, and outlines of single replies.

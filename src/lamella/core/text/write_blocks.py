@@ -8,6 +8,7 @@ skipped, too.
 import json
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from lamella.core.text.content import INLINE_CODE, is_closing_fence, opening_fence
 
@@ -18,6 +19,15 @@ _INLINE_CODE_SPAN = re.compile(INLINE_CODE, re.DOTALL)
 _COMPOSER_TYPE = "composer"
 # A text that contains neither of these has no block, which is cheap to check for most replies.
 _BLOCK_HINTS = (_OPENING_TAG, f'"{_COMPOSER_TYPE}"')
+
+
+class _WriteBlock(NamedTuple):
+    """A ``<writeToFile>`` block: its path, its content, its complete source text, and the position after it."""
+
+    path: str
+    content: str
+    source: str
+    end: int
 
 
 def parse_write_blocks(text: str) -> tuple[tuple[str, str, str], ...]:
@@ -38,12 +48,12 @@ def _iter_blocks(text: str) -> Iterator[tuple[str, str, str]]:
             if line.strip(" `~").lower() in ("json", "") and (found := _parse_composer(body)) is not None:
                 yield (*found, whole)
             continue
-        block = _parse_write_block(text, at, stop)
+        block = _find_write_block_in_line(text, at, stop)
         if block is None:
             at = stop
             continue
-        path, content, whole, at = block
-        yield path, content, whole
+        yield block.path, block.content, block.source
+        at = block.end
 
 
 def _find_line_end(text: str, at: int) -> int:
@@ -66,20 +76,18 @@ def _skip_fence(text: str, at: int, inner: int, *, fence: str) -> tuple[int, str
     return len(text), "", text[begun:]
 
 
-def _parse_write_block(text: str, at: int, stop: int) -> tuple[str, str, str, int] | None:
-    """Return the block that begins on this line outside of inline code, or None.
-
-    The result is path, content, complete text and end position.
-    """
+def _find_write_block_in_line(text: str, at: int, stop: int) -> _WriteBlock | None:
+    """Return the block that begins on this line outside of inline code, or None."""
     codes = [match.span() for match in _INLINE_CODE_SPAN.finditer(text, at, stop)]
     while (at := text.find(_OPENING_TAG, at, stop)) >= 0:
         if not any(first <= at < last for first, last in codes):
-            return _parse_block(text, at)
+            return _parse_write_block(text, at)
         at += len(_OPENING_TAG)
     return None
 
 
-def _parse_block(text: str, at: int) -> tuple[str, str, str, int] | None:
+def _parse_write_block(text: str, at: int) -> _WriteBlock | None:
+    """Return the block that begins at this position, or None if it has no path or no end."""
     head = _BLOCK_HEAD.match(text, at)
     if head is None:
         return None
@@ -89,11 +97,11 @@ def _parse_block(text: str, at: int) -> tuple[str, str, str, int] | None:
         content = text[head.end() : end].rstrip()
         if content.endswith(_CONTENT_CLOSING_TAG):
             last = end + len(_CLOSING_TAG)
-            return (
-                head[1].strip(),
-                _strip_line_break_after_tag(content.removesuffix(_CONTENT_CLOSING_TAG)),
-                text[at:last],
-                last,
+            return _WriteBlock(
+                path=head[1].strip(),
+                content=_strip_line_break_after_tag(content.removesuffix(_CONTENT_CLOSING_TAG)),
+                source=text[at:last],
+                end=last,
             )
         end = text.find(_CLOSING_TAG, end + 1)
     return None

@@ -358,14 +358,17 @@ class CompatService:
 
         return RecallResponse(response, wire=wire, data=exchange.sent_body, send=send, recallable=exchange.recallable)
 
-    async def _build_same_wire(self, exchange: Exchange, *, as_written: bool = False) -> bytes:
-        """Return the body to send. If the check fails, it is the client's own, and that is counted."""
+    async def _build_same_wire(self, exchange: Exchange, *, without_references: bool = False) -> bytes:
+        """Return the body to send. If the check fails, it is the client's own, and that is counted.
+
+        With ``without_references`` every document is sent in full, and none as a reference to an earlier copy.
+        """
         client, model = exchange.client, exchange.upstream.name_without_provider
         layout: list[PlannedText] = []
         breakpoints: Breakpoints | None = None
         marks = client.wire is ApiFormat.MESSAGES and not client.has_breakpoints
         layout = await self._plan_references(exchange, needs_history=marks and len(client.messages) > 1)
-        if as_written:
+        if without_references:
             layout = []
         if marks:
             breakpoints = plan_breakpoints(client, seen_messages=exchange.known.seen_messages)
@@ -407,7 +410,7 @@ class CompatService:
             return response
         # The record of the signature is wrong. The client's own bytes are the only other rendering.
         exchange.is_laid_out = False
-        again = await self._build_same_wire(exchange, as_written=True)
+        again = await self._build_same_wire(exchange, without_references=True)
         return await send(again if exchange.recallable is None else add_recall_tool(client.wire, again))
 
     async def _forward_error(self, exchange: Exchange, response: UpstreamResponse) -> Response:
