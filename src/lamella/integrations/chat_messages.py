@@ -8,17 +8,19 @@ from lamella.attach import Tool
 from lamella.conversation.conversation import Conversation
 from lamella.conversation.engine import Engine
 from lamella.core.messages import UNKNOWN_USAGE, ToolCall, Usage
-from lamella.integrations.host_history import HostHistories, HostHistoryCounts, HostMessage, PreparedMessage
+from lamella.integrations.host_history import (
+    HostHistories,
+    HostHistoryCounts,
+    HostMessage,
+    PreparedMessage,
+    UnreadableHistoryError,
+)
 from lamella.schemas.ledger import LedgerTotals
 
 __all__ = ["ChatHistories", "ChatMessage"]
 
 ChatMessage = Mapping[str, Any]
 _REASONING_FIELDS = ("thinking_blocks", "reasoning_content", "provider_specific_fields")
-
-
-class _UnreadableMessageError(Exception):
-    """A message has a form that Lamella cannot move, so the messages are sent unchanged."""
 
 
 class ChatHistories:
@@ -50,12 +52,13 @@ class ChatHistories:
         self, messages: Sequence[ChatMessage], *, tools: Sequence[ChatMessage] = (), model: str | None = None
     ) -> list[ChatMessage]:
         """Return the messages to send in place of these; if they cannot be prepared, these themselves."""
-        try:
-            system, given, read = _read_messages(messages)
-        except _UnreadableMessageError:
-            self.counts.unchanged += 1
+        converted = self._histories.convert_request(
+            lambda: (*_read_messages(messages), [_read_tool(one) for one in tools])
+        )
+        if converted is None:
             return list(messages)
-        prepared = self._histories.prepare(read, system=system, tools=[_read_tool(one) for one in tools], model=model)
+        system, given, read, read_tools = converted
+        prepared = self._histories.prepare(read, system=system, tools=read_tools, model=model)
         if prepared is None:
             return list(messages)
         beginning: list[ChatMessage] = [one for one in messages if one.get("role") in ("system", "developer")]
@@ -67,12 +70,12 @@ class ChatHistories:
         self, messages: Sequence[ChatMessage], reply: ChatMessage, *, usage: Mapping[str, Any] | None = None
     ) -> None:
         """Record the answer to these messages, as you gave them to ``prepare``, with the usage that was reported."""
-        try:
-            system, _, read = _read_messages(messages)
-            answer = _read_message(reply)
-        except _UnreadableMessageError:
-            return
-        self._histories.record_reply(read, answer, system=system, usage=_read_usage(usage))
+        converted = self._histories.convert_reply(
+            lambda: (*_read_messages(messages), _read_message(reply), _read_usage(usage))
+        )
+        if converted is not None:
+            system, _, read, answer, reported = converted
+            self._histories.record_reply(read, answer, system=system, usage=reported)
 
     async def recall(
         self, query: str, *, call_id: str | None = None, limit: int | None = None, start: int | None = None
@@ -103,14 +106,14 @@ def _read_message(message: ChatMessage) -> HostMessage:
     if role == "tool":
         return HostMessage(role="tool", text=text, call_id=message.get("tool_call_id"), other_parts=other)
     if role != "assistant" or message.get("function_call") or message.get("audio"):
-        raise _UnreadableMessageError(role)
+        raise UnreadableHistoryError(role)
     try:
         calls = tuple(
             ToolCall(id=one["id"], name=one["function"]["name"], arguments=one["function"]["arguments"])
             for one in message.get("tool_calls") or ()
         )
     except (KeyError, TypeError):
-        raise _UnreadableMessageError(role) from None
+        raise UnreadableHistoryError(role) from None
     return HostMessage(
         role="assistant", text=text, calls=calls, signed=bool(message.get("thinking_blocks")), other_parts=other
     )

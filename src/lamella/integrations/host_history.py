@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from threading import RLock
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from lamella.attach import KEEP_RESULTS, Tool
 from lamella.conversation.conversation import Conversation
@@ -35,6 +35,7 @@ from lamella.errors import LamellaError
 from lamella.schemas.ledger import LedgerTotals, build_ledger_rows, total_ledger_rows
 
 logger = logging.getLogger("lamella.integrations")
+Converted = TypeVar("Converted")
 
 # How many histories are followed at once. The one that was used least recently is forgotten first.
 _MAX_HISTORIES = 64
@@ -42,6 +43,10 @@ _MAX_HISTORIES = 64
 _MIN_TELLING_CHARS = 40
 # Stands for signed reasoning in a reply, in a form that the planner recognises as signed.
 _SIGNED_REPLY = ProviderReply(format="host", json='[{"type":"thinking"}]')
+
+
+class UnreadableHistoryError(Exception):
+    """A message of the host has a form that Lamella cannot move, so the history is sent unchanged."""
 
 
 class _UnknownOrderError(Exception):
@@ -145,6 +150,8 @@ class HostHistories:
         self._settings: dict[str, Any] = {"layout": "auto", **settings}
         self._histories: list[_FollowedHistory] = []
         self._lock = RLock()
+        # The number in the name of the next stored conversation, unless the store has that name.
+        self._next_number = 1
         # A wrong setting is an error of the developer, so it is reported here and not at the first request.
         Conversation(**self._settings)
 
@@ -159,6 +166,22 @@ class HostHistories:
         return total_ledger_rows(
             [row for one in self.conversations for row in build_ledger_rows(one.turns(), one.ledger(), one.receipts())]
         )
+
+    def convert_request(self, convert: Callable[[], Converted]) -> Converted | None:
+        """Return what ``convert`` reads of a request, or None if it fails; the request is then counted as unchanged."""
+        converted = self.convert_reply(convert)
+        if converted is None:
+            self.counts.unchanged += 1
+        return converted
+
+    def convert_reply(self, convert: Callable[[], Converted]) -> Converted | None:
+        """Return what ``convert`` reads of a reply, or None if it fails."""
+        try:
+            return convert()
+        except Exception as error:  # noqa: BLE001  # whatever the host's messages contain, its run goes on
+            if not isinstance(error, UnreadableHistoryError):
+                _log_failure(error)
+            return None
 
     def prepare(
         self, messages: Sequence[HostMessage], *, system: str, tools: Sequence[Tool], model: str | None
@@ -204,12 +227,15 @@ class HostHistories:
     async def recall(
         self, query: str, *, call_id: str | None, limit: int | None = None, start: int | None = None
     ) -> str:
-        """Answer a call of the recall tool from the history in which the call with this id waits for its result."""
+        """Answer a call of the recall tool from the history in which the call with this id waits for its result.
+
+        Without an id the answer comes from the only history there is. If the history is not certain, nothing is found.
+        """
         with self._lock:
             waiting = [one for one in self._histories if one.conversation is not None]
-            followed = next(
-                (one for one in reversed(waiting) if call_id in one.awaited_calls), waiting[-1] if waiting else None
-            )
+            # Another history may be that of another user. Without a single match there is no answer.
+            found = waiting if call_id is None else [one for one in waiting if call_id in one.awaited_calls]
+            followed = found[0] if len(found) == 1 else None
         if followed is None or followed.conversation is None:
             return "Nothing was left out of the messages."
         run = cast(Callable[..., Awaitable[object]], followed.conversation.recall_tool.run)
@@ -259,9 +285,9 @@ class HostHistories:
         settings: dict[str, Any] = {"model": model, **self._settings} if model else self._settings
         if self._engine is None:
             return Conversation(system=system or None, **settings)
-        number = 1
-        while self._engine.find_conversation(name := f"{self._name}-{number}") is not None:
-            number += 1
+        while self._engine.find_conversation(name := f"{self._name}-{self._next_number}") is not None:
+            self._next_number += 1
+        self._next_number += 1
         conversation = self._engine.create(name, **settings)
         if system:
             conversation.set(system=system)

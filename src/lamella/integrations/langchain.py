@@ -36,6 +36,7 @@ from lamella.integrations.host_history import (
     HostHistoryCounts,
     HostMessage,
     PreparedMessage,
+    UnreadableHistoryError,
     warn_of_host_compaction,
 )
 from lamella.schemas.ledger import LedgerTotals
@@ -43,10 +44,6 @@ from lamella.schemas.ledger import LedgerTotals
 __all__ = ["LamellaMiddleware"]
 
 _REASONING_TYPES = ("thinking", "redacted_thinking", "reasoning")
-
-
-class _UnreadableMessageError(Exception):
-    """A message has a form that Lamella cannot move, so the history is sent unchanged."""
 
 
 class LamellaMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -106,17 +103,17 @@ class LamellaMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def _prepare(self, request: ModelRequest[Any]) -> tuple[list[HostMessage] | None, ModelRequest[Any]]:
         """Return what was read, or None if the request stays unchanged, and the request to send."""
-        try:
-            messages = [_read_message(one) for one in request.messages]
-        except _UnreadableMessageError:
-            self._histories.counts.unchanged += 1
-            return None, request
-        prepared = self._histories.prepare(
-            messages,
-            system=_read_system(request),
-            tools=[_read_tool(one) for one in request.tools],
-            model=_read_model_name(request),
+        converted = self._histories.convert_request(
+            lambda: (
+                [_read_message(one) for one in request.messages],
+                [_read_tool(one) for one in request.tools],
+                _read_model_name(request),
+            )
         )
+        if converted is None:
+            return None, request
+        messages, tools, model = converted
+        prepared = self._histories.prepare(messages, system=_read_system(request), tools=tools, model=model)
         if prepared is None:
             return None, request
         system = request.system_message
@@ -129,10 +126,12 @@ class LamellaMiddleware(AgentMiddleware[Any, Any, Any]):
         self, messages: Sequence[HostMessage] | None, request: ModelRequest[Any], response: ModelResponse[Any]
     ) -> None:
         reply = next((one for one in response.result if isinstance(one, AIMessage)), None)
-        if messages is not None and reply is not None:
-            self._histories.record_reply(
-                messages, _read_message(reply), system=_read_system(request), usage=_read_usage(reply)
-            )
+        if messages is None or reply is None:
+            return
+        converted = self._histories.convert_reply(lambda: (_read_message(reply), _read_usage(reply)))
+        if converted is not None:
+            answer, usage = converted
+            self._histories.record_reply(messages, answer, system=_read_system(request), usage=usage)
 
 
 def _read_system(request: ModelRequest[Any]) -> str:
@@ -169,12 +168,12 @@ def _read_message(message: BaseMessage) -> HostMessage:
     if isinstance(message, HumanMessage):
         if message.additional_kwargs.get("lc_source") == "summarization":
             warn_of_host_compaction()
-            raise _UnreadableMessageError
+            raise UnreadableHistoryError
         return HostMessage(role="user", text=text, other_parts=other)
     if isinstance(message, ToolMessage):
         if message.response_metadata.get("context_editing", {}).get("cleared"):
             warn_of_host_compaction()
-            raise _UnreadableMessageError
+            raise UnreadableHistoryError
         return HostMessage(
             role="tool",
             text=text,
@@ -190,7 +189,7 @@ def _read_message(message: BaseMessage) -> HostMessage:
         return HostMessage(
             role="assistant", text=text, calls=calls, signed=_has_signed_reasoning(message), other_parts=other
         )
-    raise _UnreadableMessageError
+    raise UnreadableHistoryError
 
 
 def _read_content(message: BaseMessage) -> tuple[str, str]:

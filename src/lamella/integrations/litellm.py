@@ -72,7 +72,7 @@ class LamellaHook(CustomLogger):
         )
         call_id = kwargs.get("litellm_call_id")
         if call_id is not None:
-            self._messages_by_call[call_id] = messages
+            self._messages_by_call[call_id] = list(messages)
             if len(self._messages_by_call) > _MAX_CALLS:
                 del self._messages_by_call[next(iter(self._messages_by_call))]
         return {**kwargs, "messages": prepared}

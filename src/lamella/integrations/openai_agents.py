@@ -31,6 +31,7 @@ from lamella.integrations.host_history import (
     HostHistoryCounts,
     HostMessage,
     PreparedMessage,
+    UnreadableHistoryError,
     warn_of_host_compaction,
 )
 from lamella.schemas.ledger import LedgerTotals
@@ -46,10 +47,6 @@ class RunOptions(TypedDict):
     session: Session
     run_config: RunConfig
     hooks: RunHooks[Any]
-
-
-class _UnreadableItemError(Exception):
-    """An item has a form that Lamella cannot move, so the input is sent unchanged."""
 
 
 class LamellaSession:
@@ -136,12 +133,15 @@ class _InputFilter(RunHooks[Any]):
     def __call__(self, call: CallModelData[Any]) -> ModelInputData:
         items, instructions = cast("list[_Item]", call.model_data.input), call.model_data.instructions or ""
         self._last_read.pop(call.agent.name, None)
-        try:
-            messages, groups = _read_items(items)
-        except _UnreadableItemError:
-            self._histories.counts.unchanged += 1
+        converted = self._histories.convert_request(
+            lambda: (
+                *_read_items(items),
+                [_read_tool(one) for one in call.agent.tools if isinstance(one, FunctionTool)],
+            )
+        )
+        if converted is None:
             return call.model_data
-        tools = [_read_tool(one) for one in call.agent.tools if isinstance(one, FunctionTool)]
+        messages, groups, tools = converted
         model = call.agent.model if isinstance(call.agent.model, str) else None
         prepared = self._histories.prepare(
             messages, system=instructions, tools=tools, model=f"openai:{model}" if model else None
@@ -161,13 +161,12 @@ class _InputFilter(RunHooks[Any]):
         read = self._last_read.pop(agent.name, None)
         if read is None:
             return
-        try:
-            replies, _ = _read_items(cast("list[_Item]", response.to_input_items()))
-        except _UnreadableItemError:
-            return
-        if len(replies) == 1:
-            messages, system = read
-            self._histories.record_reply(messages, replies[0], system=system, usage=_read_usage(response.usage))
+        converted = self._histories.convert_reply(
+            lambda: (_read_items(cast("list[_Item]", response.to_input_items()))[0], _read_usage(response.usage))
+        )
+        if converted is not None and len(converted[0]) == 1:
+            (messages, system), (replies, usage) = read, converted
+            self._histories.record_reply(messages, replies[0], system=system, usage=usage)
 
 
 def _read_tool(given: FunctionTool) -> Tool:
@@ -208,7 +207,7 @@ def _read_input(item: _Item) -> HostMessage:
     if item.get("type", "message") == "message" and item.get("role") == "user":
         text, other = _read_content(item.get("content"))
         return HostMessage(role="user", text=text, other_parts=other)
-    raise _UnreadableItemError(item.get("type"))
+    raise UnreadableHistoryError(item.get("type"))
 
 
 def _read_reply(items: Sequence[_Item]) -> HostMessage:

@@ -43,6 +43,7 @@ from lamella.integrations.host_history import (
     HostHistoryCounts,
     HostMessage,
     PreparedMessage,
+    UnreadableHistoryError,
     warn_of_host_compaction,
 )
 from lamella.schemas.ledger import LedgerTotals
@@ -63,10 +64,6 @@ class _ReadHistory(NamedTuple):
     messages: list[HostMessage]
     places: list[_Place]
     system: str
-
-
-class _UnreadablePartError(Exception):
-    """A message has a part that Lamella cannot move, so the history is sent unchanged."""
 
 
 class LamellaCapability(AbstractCapability[Any]):
@@ -111,10 +108,10 @@ class LamellaCapability(AbstractCapability[Any]):
     ) -> ModelRequestContext:
         self._read_by_run.pop(_run_id(ctx), None)
         parameters = request_context.model_request_parameters
-        try:
-            read = _read_history(request_context.messages, parameters.instruction_parts or ())
-        except _UnreadablePartError:
-            self._histories.counts.unchanged += 1
+        read = self._histories.convert_request(
+            lambda: _read_history(request_context.messages, parameters.instruction_parts or ())
+        )
+        if read is None:
             return request_context
         tools = [
             Tool(name=one.name, description=one.description or "", parameters=one.parameters_json_schema)
@@ -144,10 +141,12 @@ class LamellaCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
     ) -> ModelResponse:
         read = self._read_by_run.pop(_run_id(ctx), None)
-        if read is not None:
-            self._histories.record_reply(
-                read.messages, _read_response(response), system=read.system, usage=_read_usage(response.usage)
-            )
+        if read is None:
+            return response
+        converted = self._histories.convert_reply(lambda: (_read_response(response), _read_usage(response.usage)))
+        if converted is not None:
+            answer, usage = converted
+            self._histories.record_reply(read.messages, answer, system=read.system, usage=usage)
         return response
 
 
@@ -193,7 +192,7 @@ def _read_part(part: ModelRequestPart) -> HostMessage:
         )
     if isinstance(part, CompactionPart):
         warn_of_host_compaction()
-    raise _UnreadablePartError(type(part).__name__)
+    raise UnreadableHistoryError(type(part).__name__)
 
 
 def _read_content(part: UserPromptPart) -> tuple[list[str], str]:
@@ -212,7 +211,7 @@ def _read_response(response: ModelResponse) -> HostMessage:
     other = [one for one in response.parts if not isinstance(one, (TextPart, ThinkingPart, ToolCallPart))]
     if any(isinstance(one, CompactionPart) for one in other):
         warn_of_host_compaction()
-        raise _UnreadablePartError(CompactionPart.__name__)
+        raise UnreadableHistoryError(CompactionPart.__name__)
     return HostMessage(
         role="assistant",
         text="".join(one.content for one in response.parts if isinstance(one, TextPart)),

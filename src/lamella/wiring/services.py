@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from lamella.plugins import PluginGroup, call_plugin, find_plugins
+from lamella.plugins import PluginGroup, find_plugins, open_with_plugin
 from lamella.settings.loading import ResolvedSettings, SettingsSources, read_settings_sources
 from lamella.settings.model import Settings
 
@@ -128,13 +128,14 @@ def _find_secrets(finder: "SecretFinder", text: str, content_hash: str) -> Seque
     found = set(finder.scan(text, content_hash))
     for name, plugin in find_plugins(PluginGroup.SECRET_SCANNERS).items():
         if any(anchor in text for anchor in plugin.anchors):
-            given = call_plugin(PluginGroup.SECRET_SCANNERS, name, partial(plugin.scan, text), is_right=_are_findings)
-            found.update(given or ())
+            # A text is not sent unscanned because a scanner fails.
+            scan: Callable[[], Sequence[tuple[int, str]]] = partial(plugin.scan, text)
+            found.update(open_with_plugin(PluginGroup.SECRET_SCANNERS, name, scan, is_right=_are_findings))
     return sorted(found)
 
 
-def _are_findings(given: Sequence[tuple[int, str]]) -> bool:
-    return all(
+def _are_findings(given: object) -> bool:
+    return isinstance(given, Sequence) and all(
         isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], int) and isinstance(one[1], str)
         for one in given
     )

@@ -283,6 +283,26 @@ def test_recall_without_a_history_says_so() -> None:
     )
 
 
+def test_recall_never_answers_from_the_history_of_somebody_else() -> None:
+    histories = HostHistories(settings={"window": 200_000})
+    _play(histories, _tasks(5, 5))
+    assert _prepare(histories, [_ask("Hi, I am somebody else.")]) is not None
+    answer = asyncio.run(histories.recall("File 0", call_id="call-of-nobody"))
+    assert answer == "Nothing was left out of the messages."
+    assert asyncio.run(histories.recall("File 0", call_id=None)) == answer
+
+
+def test_what_cannot_be_converted_is_counted_and_raises_nothing() -> None:
+    histories = HostHistories(settings={})
+
+    def fail() -> str:
+        raise KeyError("text")
+
+    assert histories.convert_request(fail) is None
+    assert histories.convert_reply(fail) is None
+    assert histories.counts.unchanged == 1
+
+
 _TEXTS = st.sampled_from(["Hi", "  spaced \n", "{braces} and <tags>", "Ünï 語", _file(1), _file(2), "ok", ""])
 
 

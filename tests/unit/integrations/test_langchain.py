@@ -161,6 +161,21 @@ def test_the_middleware_of_another_compactor_is_noticed(other: Any) -> None:  # 
     assert history[-1].content == "It is there."
 
 
+class _MalformedCaller(_Reader):
+    def _answer(self, messages: list[BaseMessage]) -> AIMessage:
+        call = {"id": "1", "name": "read", "args": "{number", "error": "no JSON", "type": "invalid_tool_call"}
+        return AIMessage("", invalid_tool_calls=[call])
+
+
+def test_a_reply_or_a_tool_of_an_unknown_form_does_not_end_the_run() -> None:
+    middleware = LamellaMiddleware()
+    agent = create_agent(_MalformedCaller(), tools=[read], middleware=[middleware])
+    assert agent.invoke({"messages": [HumanMessage("Hi")]})["messages"][-1].invalid_tool_calls
+    agent = create_agent(_Reader(), tools=[read, {"google_search": {}}], middleware=[middleware])
+    assert agent.invoke({"messages": [HumanMessage("Hi")]})["messages"][-1].content == "It is there."
+    assert middleware.counts.unchanged > 0
+
+
 def test_an_unknown_setting_is_refused_when_the_middleware_is_made() -> None:
     with pytest.raises(Exception, match="windoww"):
         LamellaMiddleware(windoww=3)

@@ -228,6 +228,25 @@ def test_a_kind_that_fails_leaves_the_conversation_as_it_was() -> None:
         unregister(PluginGroup.KINDS, "odd")
 
 
+class _FailingScanner:
+    anchors = ("BADGE-",)
+
+    def scan(self, _text: str) -> list[tuple[int, str]]:
+        raise OSError("no list of badges")
+
+
+def test_nothing_is_sent_unscanned_because_a_scanner_fails() -> None:
+    register(PluginGroup.SECRET_SCANNERS, "badges", _FailingScanner())
+    try:
+        chat = lamella.Conversation(model="anthropic:claude-opus-5-5")
+        for _ in range(2):
+            with pytest.raises(NotAvailableError, match=r"'badges'.*no list of badges"):
+                chat.ask("My number is BADGE-12345.")
+        assert chat.turns() == []
+    finally:
+        unregister(PluginGroup.SECRET_SCANNERS, "badges")
+
+
 def test_no_plugin_replaces_a_built_in_part() -> None:
     def run_nothing(_run_request: object) -> object:
         raise AssertionError("the built-in runner has this name")
