@@ -39,12 +39,17 @@ class TreeOptions(Struct, frozen=True, kw_only=True):
 
 
 def complete_tree(tree: Node, options: TreeOptions) -> Node:
-    """Return the tree with figures and tables in place, everything numbered, and cross references resolved."""
+    """Return the tree with figures and tables in place, everything numbered, and cross references resolved.
+
+    The result contains no images but those of the work, no links but those to the web, mail or itself, and no attributes
+    but sizes: the text may come from a model, and Pandoc would read files and write code into the document otherwise.
+    """
     blocks = tree["blocks"]
     assert isinstance(blocks, list), "a document has blocks"
     labels: dict[str, str] = {}
     completed = list(_Completion(options, labels).complete_blocks(blocks))
-    return {**tree, "blocks": _resolve(completed, labels, links=options.links)}
+    resolved = _resolve(completed, labels, links=options.links)
+    return {**tree, "blocks": _restrict(resolved, frozenset(options.image_names.values()))}
 
 
 class _Completion:
@@ -160,6 +165,42 @@ class _Completion:
         if not self._options.numbers_captions:
             return []
         return [{"t": "Strong", "c": _words(f"{label}.")}, {"t": "Space"}]
+
+
+# What a text may not contain.
+
+_ALLOWED_LINK = re.compile(r"(?:https?://|mailto:|#)[^\x00-\x20]+", re.IGNORECASE)
+_SIZE = re.compile(r"\d{1,5}(?:\.\d{1,5})?(?:%|cm|mm|in|px|pt|em)?")
+
+
+def _restrict(value: object, image_names: frozenset[str]) -> object:
+    """Return a part of the tree without other images, links, attributes and raw code, at any depth."""
+    if isinstance(value, list):
+        if _is_attributes(value):
+            anchor, classes, pairs = value
+            kept = [[name, size] for name, size in pairs if name in ("width", "height") and _SIZE.fullmatch(size)]
+            return [anchor, classes, kept]
+        return [_restrict(one, image_names) for one in value]
+    if not isinstance(value, dict):
+        return value
+    content: Any = value.get("c")
+    match value.get("t"):
+        case "Image" if _target(value) not in image_names:
+            return _text(f"[{_plain_text(content[1]) or _target(value)}]")
+        case "Link" if not _ALLOWED_LINK.fullmatch(_target(value)):
+            return {"t": "Span", "c": [["", [], []], _restrict(content[1], image_names)]}
+        case "RawInline":
+            return {"t": "Code", "c": [["", [], []], content[1]]}
+        case "RawBlock":
+            return {"t": "CodeBlock", "c": [["", [], []], content[1]]}
+    return {name: _restrict(one, image_names) for name, one in value.items()}
+
+
+def _is_attributes(value: list[Any]) -> bool:
+    """Return whether a list is the attributes of an element: its id, its classes, and pairs of names and values."""
+    if len(value) != 3 or not isinstance(value[0], str) or not all(isinstance(one, list) for one in value[1:]):
+        return False
+    return all(isinstance(one, str) for one in value[1]) and all(isinstance(one, list) for one in value[2])
 
 
 # Cross references.

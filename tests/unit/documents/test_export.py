@@ -1,5 +1,6 @@
 """Formats by ending, styles and templates, and what a document says in each of them."""
 
+import io
 import zipfile
 from pathlib import Path
 
@@ -132,3 +133,67 @@ def test_word_template_decides_the_margins(tmp_path: Path) -> None:
     second.write_bytes(export_document(DOCUMENT, DocumentFormat.DOCX, template=own).content)
     with zipfile.ZipFile(second) as packed:
         assert b'w:left="1111"' in packed.read("word/document.xml")
+
+
+NESTED_IMAGES = (
+    "**![alt]({})**",
+    "[![alt]({})](https://example.org)",
+    "| a |\n|---|\n| ![alt]({}) |",
+    "Note.[^1]\n\n[^1]: See ![alt]({}).",
+    "## Heading ![alt]({})",
+    "term\n: ![alt]({})",
+    "| line ![alt]({})",
+    "> - ~~![alt]({}){{width=5cm}}~~",
+    "As [see ![alt]({}) @doe2020].",
+)
+
+
+def to_code(text: str, kind: DocumentFormat, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The document with this text in a format: HTML, the XML and files of docx, or the Typst that becomes a pdf."""
+    monkeypatch.setattr("lamella.documents.export._compile_pdf", lambda source, _folder: source)
+    made = export_document(replace(DOCUMENT, sections=(replace(TEXT, text=text), END)), kind).content
+    if kind is not DocumentFormat.DOCX:
+        return made.decode()
+    with zipfile.ZipFile(io.BytesIO(made)) as packed:
+        return "\n".join(f"{name}\n{packed.read(name).decode('utf-8', 'replace')}" for name in packed.namelist())
+
+
+@pytest.mark.parametrize("kind", [DocumentFormat.HTML, DocumentFormat.DOCX, DocumentFormat.PDF])
+@pytest.mark.parametrize("nested", NESTED_IMAGES)
+def test_image_of_another_file_is_text_at_any_depth(
+    nested: str, kind: DocumentFormat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tmp_path / "secret.svg"
+    secret.write_text("<svg xmlns='http://www.w3.org/2000/svg'><text>hidden words</text></svg>", encoding="utf-8")
+    code = to_code(nested.format(secret), kind, monkeypatch)
+    assert "secret" not in code
+    assert "hidden words" not in code
+    assert "word/media" not in code
+    assert "<img" not in code
+    assert "image(" not in code
+    assert "[alt]" in code.replace("\\", "")
+
+
+@pytest.mark.parametrize("kind", [DocumentFormat.HTML, DocumentFormat.DOCX, DocumentFormat.PDF])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[x]{typst:text:fill="EVIL"}',
+        '**[x](https://example.org){style="EVIL" onclick="EVIL"}**',
+        '## x {typst:fill="EVIL" custom-style="EVIL"}',
+        '`x`{typst:text:fill="EVIL" width="EVIL"}',
+        '``` {.python startFrom="EVIL" data-x="EVIL"}\nx\n```',
+        "[x](javascript:EVIL)",
+        "**[x]( JavaScript:EVIL)**",
+        "[x](file:///EVIL)",
+        "[x](EVIL.md)",
+    ],
+)
+def test_attributes_and_links_carry_no_code(text: str, kind: DocumentFormat, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "EVIL" not in to_code(text, kind, monkeypatch)
+
+
+def test_links_to_the_web_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "[x](https://example.org/a) and [y](mailto:a@example.org) and [z](#sec:text)."
+    code = to_code(text, DocumentFormat.HTML, monkeypatch)
+    assert all(f'href="{one}"' in code for one in ("https://example.org/a", "mailto:a@example.org", "#sec:text"))
