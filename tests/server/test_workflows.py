@@ -1,11 +1,14 @@
 """Work in stages over HTTP, from beginning it to the exported text."""
 
+import base64
+import io
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from tests.server.running import RunningServer, running
 from tests.server.test_code_questions import PausingProvider
 
@@ -161,3 +164,22 @@ def test_workflow_routes_respect_owners_and_scopes(tmp_path: Path) -> None:
         assert ask("GET", path, headers=ben).status_code == 404
         assert ask("PATCH", f"{path}/data", json={"fields": FIELDS}, headers=ben).status_code == 404
         assert ask("POST", f"{path}/submit", headers=reads).status_code == 403
+
+
+def test_document_with_figures_is_no_latex_or_markdown(server: RunningServer) -> None:
+    path = begin(server, "figures of desks")
+    call(server, "PATCH", f"{path}/data", {"fields": FIELDS})
+    pixels = io.BytesIO()
+    Image.new("RGB", (2, 2)).save(pixels, "PNG")
+    body = {"caption": "Desks", "image": base64.b64encode(pixels.getvalue()).decode()}
+    call(server, "PUT", f"{path}/exhibits/fig:desks", body)
+    call(server, "POST", f"{path}/submit")
+    call(server, "POST", f"{path}/approve", {})
+    for kind in ("tex", "md"):
+        told = call(server, "GET", f"{path}/document?format={kind}", status=400)["error"]
+        assert "figures (1)" in told["message"]
+        assert "docx, pdf or html" in told["hint"]
+    answer = server.client.get(f"{path}/document", params={"format": "html"})
+    assert answer.status_code == 200, answer.text
+    assert "data:image/png;base64," in answer.text
+    assert answer.headers["content-disposition"] == 'attachment; filename="figures-of-desks.html"'

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from lamella.attach import Tool
 from lamella.conversation.stages import make_table, to_stored_fields, to_stored_references
 from lamella.core.log.events.compaction import StageEvent, StageFieldType, StageSpec
-from lamella.core.workflow.references import find_citations
+from lamella.core.workflow.references import find_citations, index_references
 from lamella.core.workflow.session import (
     StageStatus,
     WorkflowSession,
@@ -186,7 +186,8 @@ def describe_write(before: WorkflowSession, after: WorkflowSession, *, done: str
         diff = f"{diff[:_MAX_DIFF_CHARS].rstrip()}\n…"
     lines = [done or ("Written." if diff else "Nothing changed.")]
     lines += [f"Still missing: {', '.join(after.missing_fields)}."] if after.missing_fields else []
-    unknown = [key for key in _iter_cited_keys(after) if key not in after.references]
+    known = index_references(after.references.values())
+    unknown = [key for key in _iter_cited_keys(after) if key not in known]
     lines += [f"Cited without a reference: {', '.join(unknown)}."] if unknown else []
     return "\n".join([*lines, *([diff] if diff else [])])
 

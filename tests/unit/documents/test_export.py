@@ -197,3 +197,10 @@ def test_links_to_the_web_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "[x](https://example.org/a) and [y](mailto:a@example.org) and [z](#sec:text)."
     code = to_code(text, DocumentFormat.HTML, monkeypatch)
     assert all(f'href="{one}"' in code for one in ("https://example.org/a", "mailto:a@example.org", "#sec:text"))
+
+
+def test_other_key_of_a_reference_cites_it() -> None:
+    section = replace(TEXT, text="As [@other] and @doe2020 say.")
+    text = to_text(replace(DOCUMENT, sections=(section, END), references=({**ITEM, "other-ids": "other"},)))
+    assert "(Doe, 2020) and Doe (2020)" in text
+    assert text.count("Press") == 1

@@ -26,6 +26,7 @@ from lamella.core.workflow.references import (
     find_citations,
     find_cross_references,
     format_reference,
+    index_references,
     missing_details,
 )
 from lamella.core.workflow.session import (
@@ -323,11 +324,13 @@ def _find_stage_problems(
 
 def _find_reference_problems(document: WorkflowDocument, phrases: WorkflowPhrases) -> Iterator[DocumentProblem]:
     items = {str(item["id"]): item for item in document.references}
+    by_any_key = index_references(document.references)
     cited: set[str] = set()
     for section in document.sections:
         for key in find_citations(_section_text(section, document)):
-            cited.add(key)
-            if key not in items:
+            if key in by_any_key:
+                cited.add(str(by_any_key[key]["id"]))
+            else:
                 message = phrases.problem_citation.format(key=key, label=section.heading)
                 yield DocumentProblem(code="citation_unknown", message=message)
     if items and not document.cites:
@@ -416,7 +419,9 @@ def list_shown_references(document: WorkflowDocument) -> list[CslItem]:
     if not document.cites:
         return list(document.references)
     cited = {key for section in document.sections for key in find_citations(_section_text(section, document))}
-    return [item for item in document.references if item["id"] in cited]
+    by_any_key = index_references(document.references)
+    shown = {str(by_any_key[key]["id"]) for key in cited if key in by_any_key}
+    return [item for item in document.references if item["id"] in shown]
 
 
 def _demote(text: str) -> str:

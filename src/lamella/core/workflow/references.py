@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from unicodedata import category, normalize
 
+from msgspec import Struct
+
 from lamella.core.text.content import iter_lines_with_code_flag, truncate_words
 from lamella.errors import WorkflowError
 
@@ -19,6 +21,8 @@ MAX_REFERENCES = 2_000
 _MAX_TEXT_CHARS = 5_000
 _MAX_NAMES = 500
 _DEFAULT_TYPE = "document"
+# The field with the other keys of a reference, with spaces between them. Pandoc resolves citations by it as well.
+OTHER_KEYS_FIELD = "other-ids"
 # The types of CSL 1.0.2.
 # fmt: off
 REFERENCE_TYPES = frozenset((
@@ -96,7 +100,7 @@ def to_reference(given: object) -> dict[str, object]:
         raise WorkflowError(f"A reference is {type(given).__name__}, not an object.", hint=_REFERENCE_HINT)
     item: dict[str, object] = {}
     for name, value in given.items():
-        if not isinstance(name, str) or value is None or value in ("", [], {}):
+        if not isinstance(name, str) or name == OTHER_KEYS_FIELD or value is None or value in ("", [], {}):
             continue
         field = _FIELD_ALIASES.get(name.casefold(), name)
         item[field] = _to_field(field, value)
@@ -118,7 +122,7 @@ def _to_field(field: str, value: object) -> object:
     if field == "id":
         return check_reference_key(str(value))
     if field == "type":
-        if value not in REFERENCE_TYPES:
+        if not isinstance(value, str) or value not in REFERENCE_TYPES:
             raise WorkflowError(
                 f"A reference has the type {value!r}.",
                 hint="Use a type of CSL, such as article-journal, book, chapter, paper-conference, thesis or webpage.",
@@ -319,6 +323,7 @@ class ReferenceList:
 
     def __init__(self, items: Mapping[str, CslItem] | None = None) -> None:
         self._items: dict[str, CslItem] = {} if items is None else dict(items)
+        self._by_any_key = index_references(self._items.values())
 
     @property
     def items(self) -> Mapping[str, CslItem]:
@@ -328,31 +333,60 @@ class ReferenceList:
     def add(self, item: CslItem) -> tuple[str, bool]:
         """Add a reference; return its key, and whether it is new and no duplicate of one that is there already.
 
-        A duplicate adds the details that the known reference lacks. A key that another source has gets a letter.
+        A duplicate adds the details that the known reference lacks. A key that another source has gets a letter. If the
+        reference shows that two known ones are the same source, the key of the second stays as another key of the first.
         """
         same = [key for key, known in self._items.items() if is_same_source(known, item)]
         if not same:
             key = self._make_key(item)
-            self._items[key] = {**item, "id": key}
+            self._items[key] = self._by_any_key[key] = {**item, "id": key}
             return key, True
         first, *others = same
         merged = {**self._items[first]}
         # An entry with a DOI and a URL can connect two earlier entries that had only one of them.
-        for other in [*(self._items.pop(key) for key in others), item]:
+        found = [self._items.pop(key) for key in others]
+        other_keys = [key for one in (merged, *found) for key in list_keys(one) if key != first]
+        for other in [*found, item]:
             merged |= {
-                name: value for name, value in other.items() if name != "id" and _is_better(value, merged.get(name))
+                name: value
+                for name, value in other.items()
+                if name not in ("id", OTHER_KEYS_FIELD) and _is_better(value, merged.get(name))
             }
+        if other_keys:
+            merged[OTHER_KEYS_FIELD] = " ".join(dict.fromkeys(other_keys))
         if len(merged) > 2 and merged.get("type") == _DEFAULT_TYPE and item.get("type"):
             merged["type"] = item["type"]
         self._items[first] = {**merged, "id": first}
+        self._by_any_key |= dict.fromkeys(list_keys(self._items[first]), self._items[first])
         return first, False
+
+    def has_key(self, key: object) -> bool:
+        """Return whether a reference has this key, also as another key."""
+        return key in self._by_any_key
+
+    def find(self, key: str) -> CslItem:
+        """Return the reference with this key, which may be one of its other keys."""
+        return self._by_any_key[key]
 
     def _make_key(self, item: CslItem) -> str:
         given = item.get("id")
         key = str(given) if given else make_reference_key(item)
-        if key not in self._items:
+        if key not in self._by_any_key:
             return key
-        return next(made for suffix in _iter_suffixes() if (made := f"{key}{suffix}") not in self._items)
+        return next(made for suffix in _iter_suffixes() if (made := f"{key}{suffix}") not in self._by_any_key)
+
+
+def list_keys(item: CslItem) -> list[str]:
+    """Return the key of a reference, and those of references that were merged into it."""
+    others = item.get(OTHER_KEYS_FIELD)
+    return [str(item["id"]), *(others.split() if isinstance(others, str) else ())]
+
+
+def index_references(items: Iterable[CslItem]) -> dict[str, CslItem]:
+    """Return references by each of their keys; a key of its own comes before another key of a reference."""
+    listed = [item for item in items if item.get("id")]
+    others = {key: item for item in listed for key in list_keys(item)}
+    return {**others, **{str(item["id"]): item for item in listed}}
 
 
 def make_reference_key(item: CslItem) -> str:
@@ -446,14 +480,29 @@ def _iter_keys(text: str) -> Iterator[str]:
         yield found["braced"] or found["key"]
 
 
-def add_references(known: Mapping[str, CslItem], given: Iterable[object]) -> tuple[list[CslItem], list[str]]:
-    """Return the items to store after adding these references to known ones, and the keys of all that were given."""
+class AddedReferences(Struct, frozen=True, kw_only=True):
+    """What adding references changes.
+
+    Attributes:
+        items: The items to store, new or with more details.
+        keys: The key of each reference that was given, in order.
+        merged: The keys of known items that are now other keys of one of ``items``.
+    """
+
+    items: tuple[CslItem, ...]
+    keys: tuple[str, ...]
+    merged: tuple[str, ...]
+
+
+def add_references(known: Mapping[str, CslItem], given: Iterable[object]) -> AddedReferences:
+    """Return what adding these references to known ones changes."""
     listed = ReferenceList(known)
-    keys = [listed.add(to_reference(one))[0] for one in given]
+    keys = tuple(listed.add(to_reference(one))[0] for one in given)
     if len(listed.items) > MAX_REFERENCES:
         raise WorkflowError(
             f"There would be {len(listed.items):,} references; at most {MAX_REFERENCES:,} fit.",
             hint="Add those that the work cites.",
         )
-    changed = [listed.items[key] for key in dict.fromkeys(keys) if known.get(key) != listed.items[key]]
-    return changed, keys
+    stored = dict.fromkeys(str(listed.find(key)["id"]) for key in keys)
+    items = tuple(listed.items[key] for key in stored if known.get(key) != listed.items[key])
+    return AddedReferences(items=items, keys=keys, merged=tuple(key for key in known if key not in listed.items))

@@ -27,7 +27,7 @@ from lamella.core.text.content import truncate_words
 from lamella.core.text.diff import diff_lines
 from lamella.core.values import replace
 from lamella.core.workflow.phrases import get_phrases, language_name
-from lamella.core.workflow.references import CslItem, ReferenceList, add_references, to_reference
+from lamella.core.workflow.references import CslItem, ReferenceList, add_references, index_references, to_reference
 from lamella.errors import WorkflowError
 
 # Maximum characters of a decision in the digest, and how many of the last completed stages count as recent.
@@ -229,7 +229,10 @@ def _apply_decision(session: WorkflowSession, event: StageEvent, _message_count:
 def _apply_undo(session: WorkflowSession, _event: StageEvent, _message_count: int) -> WorkflowSession:
     if not session.changes:
         return session
-    return session.changes[-1].before._replace(changes=session.changes[:-1])
+    before = session.changes[-1].before._replace(changes=session.changes[:-1])
+    # Undoing a text does not undo what was asked for afterwards.
+    asked = session.change_request
+    return before._replace(status=StageStatus.REVISION, change_request=asked) if asked else before
 
 
 def _apply_submit(session: WorkflowSession, event: StageEvent, _message_count: int) -> WorkflowSession:
@@ -455,7 +458,7 @@ def collect_references(session: WorkflowSession) -> dict[str, CslItem]:
         described = [] if spec is None else [one.name for one in spec.fields if one.type is StageFieldType.REFERENCES]
         for name in dict.fromkeys((*SOURCE_FIELDS, *described)):
             for source in list_sources(fields.get(name)):
-                if source.get("text") in listed.items:
+                if listed.has_key(source.get("text")):
                     continue
                 try:
                     listed.add(to_reference(source))
@@ -556,28 +559,29 @@ def add_references_event(
     """
     if not given:
         raise WorkflowError("There is no reference to add.", hint="Give at least one, with a title or a DOI.")
-    items, keys = add_references(session.references, given)
+    added = add_references(session.references, given)
     event = StageEvent(
         action=WorkflowStageAction.REFERENCES,
         after=after_message,
         stage=_stage_id(session),
-        references=tuple(items),
+        references=added.items,
+        removed=added.merged,
         by_model=by_model,
     )
-    return event, keys
+    return event, list(added.keys)
 
 
 def remove_event(session: WorkflowSession, key: str, *, after_message: str, by_model: bool = False) -> StageEvent:
     """Return the event that removes a reference, a figure or a table by its key."""
-    if key not in session.references and key not in session.exhibits:
+    reference = index_references(session.references.values()).get(key)
+    if reference is None and key not in session.exhibits:
         known = ", ".join((*session.references, *session.exhibits)) or "none"
         raise WorkflowError(f"There is no reference, figure or table {key!r}.", hint=f"There are: {known}.")
-    is_reference = key in session.references
     return StageEvent(
-        action=WorkflowStageAction.REFERENCES if is_reference else WorkflowStageAction.EXHIBIT,
+        action=WorkflowStageAction.EXHIBIT if reference is None else WorkflowStageAction.REFERENCES,
         after=after_message,
         stage=_stage_id(session),
-        removed=(key,),
+        removed=(key if reference is None else str(reference["id"]),),
         by_model=by_model,
     )
 

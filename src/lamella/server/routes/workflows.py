@@ -1,5 +1,6 @@
 """Routes for workflows: list and start them, record data, and submit, approve and rewind stages."""
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -7,7 +8,7 @@ from fastapi import Query, Response
 from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, JsonValue
 
 from lamella.conversation.conversation import Conversation
-from lamella.errors import NotFoundError, WorkflowError
+from lamella.errors import DocumentError, NotFoundError, WorkflowError
 from lamella.ports import WorkflowProgress
 from lamella.schemas.workflows import (
     DocumentCheckJson,
@@ -31,6 +32,8 @@ from lamella.workflows import WorkflowSpec
 router = make_router(prefix="/v1", tag="workflows")
 _WORKFLOW_PATH = "/conversations/{conversation}/workflow"
 _STAGED_RUNNER = "staged"
+# Characters that the name of a downloaded file does not have.
+_UNUSUAL_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
 _EXAMPLE_REFERENCES: list[Any] = [{"title": "Desks", "author": ["Doe, Jane"], "year": 2020}]
 _MEDIA_TYPES = {
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
@@ -235,11 +238,19 @@ def download(
     style: Annotated[str, Query(pattern=r"^[a-z-]{1,40}$", description="A citation style by name.")] = "apa",
     title: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
-    """Export the document as docx, pdf, html, LaTeX or Markdown, with citations in a style."""
+    """Export the document as docx, pdf, html, LaTeX or Markdown, with citations in a style.
+
+    A document with images of figures is a docx, pdf or html: files in the other formats do not contain them.
+    """
     chat = state.open_conversation(caller, conversation)
-    file_name = f"document.{format}"
-    exported = render_document_file(chat.document(title), file_name, style=style)
-    headers = {"content-disposition": "attachment"}
+    exported = render_document_file(chat.document(title), f"document.{format}", style=style)
+    if exported.images:
+        raise DocumentError(
+            f"The document has figures ({len(exported.images)}), which a .{format} file does not contain.",
+            hint="Use the format docx, pdf or html.",
+        )
+    name = _UNUSUAL_CHARACTERS.sub("-", chat.name or "").strip("-") or "document"
+    headers = {"content-disposition": f'attachment; filename="{name}.{format}"'}
     return Response(exported.content, media_type=_MEDIA_TYPES[format], headers=headers)
 
 

@@ -3,12 +3,15 @@
 import pytest
 from tests.unit.core.workflow.working import Desk
 
+from lamella.core.log.events.compaction import SectionKind
+from lamella.core.workflow.document import DocumentSection, WorkflowDocument, list_shown_references
 from lamella.core.workflow.references import (
     add_references,
     author_names,
     find_citations,
     find_cross_references,
     format_reference,
+    index_references,
     is_same_source,
     make_reference_key,
     missing_details,
@@ -17,7 +20,7 @@ from lamella.core.workflow.references import (
     reference_year,
     to_reference,
 )
-from lamella.core.workflow.session import WorkflowSession, collect_references
+from lamella.core.workflow.session import WorkflowSession, add_references_event, collect_references, remove_event
 from lamella.errors import WorkflowError
 
 
@@ -133,14 +136,52 @@ def test_wrong_reference_is_refused(wrong: object) -> None:
 
 
 def test_reference_added_twice_keeps_its_key_and_gets_missing_details() -> None:
-    first, keys = add_references({}, [{"title": "Coffee and Sleep", "author": ["Sari, Rina"], "year": 2021}])
-    known = {str(item["id"]): item for item in first}
-    changed, again = add_references(known, [{"title": "Coffee and sleep.", "year": "2021", "doi": "10.1000/abc"}])
-    assert keys == again == ["sari2021"]
-    assert [item["DOI"] for item in changed] == ["10.1000/abc"]
-    assert add_references({"sari2021": changed[0]}, [{"title": "Other", "author": ["Sari, B."], "year": 2021}])[1] == [
-        "sari2021b"
-    ]
+    first = add_references({}, [{"title": "Coffee and Sleep", "author": ["Sari, Rina"], "year": 2021}])
+    known = {str(item["id"]): item for item in first.items}
+    again = add_references(known, [{"title": "Coffee and sleep.", "year": "2021", "doi": "10.1000/abc"}])
+    assert first.keys == again.keys == ("sari2021",)
+    assert [item["DOI"] for item in again.items] == ["10.1000/abc"]
+    other = {"title": "Other", "author": ["Sari, B."], "year": 2021}
+    assert add_references({"sari2021": again.items[0]}, [other]).keys == ("sari2021b",)
+
+
+BY_DOI = {"id": "t1", "title": "One", "DOI": "10.1000/abc"}
+BY_URL = {"id": "t2", "title": "Two", "URL": "https://example.org/two"}
+BY_BOTH = {"id": "t3", "title": "One", "DOI": "10.1000/abc", "URL": "https://example.org/two"}
+
+
+def test_reference_that_connects_two_of_one_call_keeps_both_keys() -> None:
+    added = add_references({}, [BY_DOI, BY_URL, BY_BOTH])
+    assert added.keys == ("t1", "t2", "t1")
+    assert [item["id"] for item in added.items] == ["t1"]
+    by_key = index_references(added.items)
+    assert by_key["t1"] is by_key["t2"]
+    # The other key is not given to another source, also in a later call.
+    later = add_references({"t1": added.items[0]}, [{"id": "t2", "title": "Unlike"}, BY_URL])
+    assert later.keys == ("t2b", "t1")
+
+
+def test_reference_that_connects_two_known_ones_keeps_both_keys() -> None:
+    desk = Desk()
+    for given in ([BY_DOI, BY_URL], [BY_BOTH]):
+        desk.do(add_references_event(desk.session, given, after_message="")[0])
+    assert list(desk.session.references) == list(collect_references(desk.session)) == ["t1"]
+    assert desk.session.references["t1"]["other-ids"] == "t2"
+    document = WorkflowDocument(
+        title="T",
+        language="en",
+        sections=(DocumentSection(id="sec:a", kind=SectionKind.CHAPTER, heading="A", text="See @t2."),),
+        references=tuple(desk.session.references.values()),
+        cites=True,
+    )
+    assert [item["id"] for item in list_shown_references(document)] == ["t1"]
+    desk.do(remove_event(desk.session, "t2", after_message=""))
+    assert not desk.session.references
+
+
+def test_type_that_is_no_text_is_named() -> None:
+    with pytest.raises(WorkflowError, match="type"):
+        to_reference({"title": "A", "type": ["a"]})
 
 
 @pytest.mark.parametrize(

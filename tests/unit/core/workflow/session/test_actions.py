@@ -5,10 +5,13 @@ from tests.unit.core.workflow.working import TINY, Desk
 
 from lamella.core.log.events.compaction import WorkflowStageAction
 from lamella.core.workflow.session import (
+    StageStatus,
     approve_stage_event,
+    request_changes_event,
     rewind_event,
     start_workflow_event,
     submit_stage_event,
+    undo_event,
     write_fields_event,
 )
 from lamella.errors import WorkflowError
@@ -93,3 +96,11 @@ def test_every_action_names_stage_and_preceding_message() -> None:
     assert [(deed.stage, deed.after) for deed in deeds] == [("idea", f"m{number}") for number in range(1, 5)]
     begun = start_workflow_event(None, TINY, after_message="m0")
     assert (begun.action, begun.after) == (WorkflowStageAction.NEW, "m0")
+
+
+def test_undo_keeps_what_is_to_change() -> None:
+    desk = Desk().write(what="Desks", why="By hand.").submit()
+    desk.do(request_changes_event(desk.session, "Shorten it.", after_message=""))
+    desk.do(undo_event(desk.session, after_message=""))
+    assert desk.session.data.get("idea", {}) == {}
+    assert (desk.session.status, desk.session.change_request) == (StageStatus.REVISION, "Shorten it.")
