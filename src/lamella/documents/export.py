@@ -6,8 +6,11 @@ formatted by a style in CSL, figures and tables are numbered, and what is missin
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Mapping
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +24,8 @@ from lamella.core.workflow.document import (
     list_shown_references,
 )
 from lamella.core.workflow.phrases import get_phrases
-from lamella.documents.pandoc import PAPER_EXTRA, find_pandoc, read_markdown, run_pandoc
+from lamella.core.workflow.references import CslItem
+from lamella.documents.pandoc import MAX_SECONDS, PAPER_EXTRA, find_pandoc, read_markdown, run_pandoc
 from lamella.documents.syntax_tree import (
     REFERENCES_CLASS,
     UNNUMBERED_CLASS,
@@ -39,6 +43,8 @@ _FOLDER = Path(__file__).parent
 _STYLES, _TEMPLATES = _FOLDER / "styles", _FOLDER / "templates"
 DEFAULT_STYLE = "apa"
 _MAX_FILE_BYTES = 20_000_000
+_ADDRESS_FIELDS = ("URL", "DOI", "PMID", "PMCID")
+_UNSAFE_ADDRESS = re.compile(r"\s*(?!https?:|doi:)[a-z][a-z0-9+.-]*:(?!\d)", re.IGNORECASE)
 _MARKUP_CHARACTER = re.compile(r"([!-/:-@\[-`{-~])")
 
 
@@ -212,6 +218,7 @@ def _image_name(exhibit: Exhibit) -> str:
 # How Pandoc writes it.
 
 _DOCX_NAME, _REFERENCES_NAME, _SOURCE_NAME = "document.docx", "references.json", "document.typ"
+_PDF_NAME = "document.pdf"
 
 
 def _make_metadata(document: WorkflowDocument, format_: DocumentFormat, date: str) -> dict[str, object]:
@@ -245,7 +252,7 @@ def _make_title_blocks(document: WorkflowDocument, date: str) -> list[Node]:
 def _list_arguments(
     document: WorkflowDocument, format_: DocumentFormat, style: Path, template: Path | None, folder: Path
 ) -> list[str]:
-    items = list_shown_references(document)
+    items = [_without_unsafe_links(item) for item in list_shown_references(document)]
     (folder / _REFERENCES_NAME).write_text(json.dumps(items, ensure_ascii=False), encoding="utf-8")
     arguments = ["--from", "json", "--to", _PANDOC_FORMATS[format_]]
     arguments += [] if format_ is DocumentFormat.MARKDOWN else ["--standalone"]
@@ -261,6 +268,15 @@ def _list_arguments(
     elif template is not None:
         arguments += ["--template", str(template)]
     return arguments
+
+
+def _without_unsafe_links(item: CslItem) -> CslItem:
+    """Return a reference without addresses such as ``javascript://``, of which citation styles make links."""
+    return {
+        name: value
+        for name, value in item.items()
+        if name not in _ADDRESS_FIELDS or not isinstance(value, str) or not _UNSAFE_ADDRESS.match(value)
+    }
 
 
 def _find_template(format_: DocumentFormat, template: Path | None) -> Path | None:
@@ -282,17 +298,30 @@ def _find_template(format_: DocumentFormat, template: Path | None) -> Path | Non
     return template.expanduser().resolve()
 
 
+# Typst runs in a process of its own, because its function in Python has no limit of time.
+_COMPILE = """
+import sys, typst
+try:
+    typst.compile(sys.argv[1], output=sys.argv[2], root=sys.argv[3])
+except typst.TypstError as error:
+    sys.exit(str(error))
+"""
+
+
 def _compile_pdf(source: bytes, folder: Path) -> bytes:
-    try:
-        import typst  # imported here: only a pdf needs it
-    except ImportError as error:
-        raise ExtraNotInstalledError("The package typst is not installed.", hint=install_hint(PAPER_EXTRA)) from error
-    path = folder / _SOURCE_NAME
+    if find_spec("typst") is None:
+        raise ExtraNotInstalledError("The package typst is not installed.", hint=install_hint(PAPER_EXTRA))
+    path, made = folder / _SOURCE_NAME, folder / _PDF_NAME
     path.write_bytes(source)
+    # -P: Python imports nothing from the folder in which the user works.
+    command = [sys.executable, "-P", "-c", _COMPILE, str(path), str(made), str(folder)]
     try:
-        compiled = typst.compile(path, root=folder)
-    except typst.TypstError as error:
-        reason = " ".join(str(error).split())[:500]
-        raise DocumentError(f"Typst cannot make the pdf: {reason}", hint="Check the template.") from error
-    assert isinstance(compiled, bytes), "a pdf is one file"
-    return compiled
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=MAX_SECONDS, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise DocumentError(
+            f"Typst did not finish within {MAX_SECONDS} seconds.", hint="Shorten the work, or leave out its figures."
+        ) from error
+    if done.returncode:
+        reason = " ".join(done.stderr.decode("utf-8", "replace").split())[:500]
+        raise DocumentError(f"Typst cannot make the pdf: {reason}", hint="Check the template.")
+    return made.read_bytes()

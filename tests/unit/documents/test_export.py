@@ -204,3 +204,26 @@ def test_other_key_of_a_reference_cites_it() -> None:
     text = to_text(replace(DOCUMENT, sections=(section, END), references=({**ITEM, "other-ids": "other"},)))
     assert "(Doe, 2020) and Doe (2020)" in text
     assert text.count("Press") == 1
+
+
+def test_pdf_has_a_limit_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = tmp_path / "endless.typ"
+    loop = "for a in range(99999) { for b in range(99999) { let c = b } }"
+    endless.write_text(f"#{{ {loop} }}\n$body$\n", encoding="utf-8")
+    monkeypatch.setattr("lamella.documents.export.MAX_SECONDS", 1)
+    with pytest.raises(DocumentError, match="Typst did not finish within 1 seconds"):
+        export_document(DOCUMENT, DocumentFormat.PDF, template=endless)
+
+
+@pytest.mark.parametrize("field", ["URL", "DOI", "PMID"])
+@pytest.mark.parametrize("address", ["javascript://%0aEVIL", " JavaScript:EVIL", "file:///EVIL"])
+def test_references_carry_no_code(field: str, address: str) -> None:
+    document = replace(DOCUMENT, references=({**ITEM, field: address},))
+    assert "EVIL" not in export_document(document, DocumentFormat.HTML).content.decode()
+    kept = replace(DOCUMENT, references=({**ITEM, "URL": "https://example.org/a"},))
+    assert 'href="https://example.org/a"' in export_document(kept, DocumentFormat.HTML).content.decode()
+
+
+def test_address_without_a_scheme_becomes_one_of_the_web() -> None:
+    document = replace(DOCUMENT, references=({**ITEM, "URL": "javascript:1;alert(1)"},))
+    assert 'href="javascript' not in export_document(document, DocumentFormat.HTML).content.decode()
