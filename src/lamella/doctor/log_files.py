@@ -3,6 +3,7 @@
 import gzip
 import json
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from io import BufferedReader, BytesIO
@@ -30,6 +31,10 @@ _PEEKED_BYTES = 65_536
 _MAX_LINE_BYTES = 256_000_000
 # Documents are parsed as a whole, unlike lines.
 _MAX_DOCUMENT_BYTES = 2_000_000_000
+# What reading a damaged compressed file raises.
+_DAMAGES = (OSError, EOFError, ValueError, zlib.error)
+# So often the records of a damaged document are looked for further inside.
+_MAX_DESCENTS = 8
 _MAX_EXAMPLES = 3
 _EXAMPLE_CHARS = 120
 # Lists of records within a document, by the names of their fields.
@@ -72,8 +77,8 @@ class LogReader:
             source = BufferedReader(cast(Any, gzip.GzipFile(fileobj=source)))
             try:
                 start = source.peek(_PEEKED_BYTES)[:_PEEKED_BYTES]
-            except (OSError, EOFError):
-                self._count_unread(f"{name}: not a complete gzip file")
+            except _DAMAGES:
+                self._count_unread(f"{name}: not a complete gzip file, or a damaged one")
                 return
         if start.startswith(_SQLITE):
             yield from self._read_database(path, name)
@@ -92,11 +97,7 @@ class LogReader:
     def _iter_lines(self, source: BinaryIO) -> Iterator[bytes]:
         """Yield the lines of a file; lines beyond the limit are counted as unread."""
         while True:
-            try:
-                line = source.readline(_MAX_LINE_BYTES)
-            except (OSError, EOFError, ValueError):
-                self._count_unread("the compressed file is damaged")
-                return
+            line = self._read_line(source)
             if not line:
                 return
             self._bytes += len(line)
@@ -104,9 +105,17 @@ class LogReader:
             if len(line) >= _MAX_LINE_BYTES and not line.endswith(b"\n"):
                 self._count_unread(line[:_EXAMPLE_CHARS].decode("utf-8", "replace"))
                 while line and not line.endswith(b"\n"):
-                    line = source.readline(_MAX_LINE_BYTES)
+                    line = self._read_line(source)
                 continue
             yield line
+
+    def _read_line(self, source: BinaryIO) -> bytes:
+        """Return the next line, or none after the last or where a compressed file is damaged."""
+        try:
+            return source.readline(_MAX_LINE_BYTES)
+        except _DAMAGES:
+            self._count_unread("the compressed file is damaged")
+            return b""
 
     def _read_lines(self, source: BinaryIO) -> Iterator[LoggedCall]:
         records = _RecordReader()
@@ -133,7 +142,7 @@ class LogReader:
         records = _RecordReader()
         try:
             data = source.read(_MAX_DOCUMENT_BYTES)
-        except (OSError, EOFError):
+        except _DAMAGES:
             self._count_unread("the compressed file is damaged")
             return
         self._on_progress(len(data))
@@ -275,7 +284,7 @@ def _decode_fields(raw: msgspec.Raw | None) -> dict[str, msgspec.Raw]:
 def _iter_values(text: str) -> Iterator[bytes]:
     """Yield the JSON values that follow each other in a text; if the text is cut off, those of its last list."""
     decoder = json.JSONDecoder()
-    at = 0
+    at = descents = 0
     while at < len(text):
         while at < len(text) and text[at] in " \t\r\n,":
             at += 1
@@ -284,7 +293,8 @@ def _iter_values(text: str) -> Iterator[bytes]:
         try:
             _, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            inside = _find_list(text, at)
+            descents += 1
+            inside = _find_list(text, at) if descents <= _MAX_DESCENTS else None
             if inside is None:
                 yield text[at : at + _EXAMPLE_CHARS].encode("utf-8", "replace")
                 return
@@ -309,14 +319,26 @@ def _find_list(text: str, at: int) -> int | None:
 def _decode_line(text: bytes) -> object:
     """Return the JSON value of a line; a log may write a time or a level in front of it."""
     value = decode_json(text)
+    if value is None and text.startswith(b"["):
+        value = _decode_loosely(text)
     if value is None and (start := text.find(b"{")) >= 0:
         value = decode_json(text[start:]) if start else None
         if value is None:
-            try:
-                value = json.loads(text[start:])  # accepts NaN and lone surrogates
-            except (ValueError, RecursionError):
-                return None
+            value = _decode_loosely(text[start:])
     return value
+
+
+def _decode_loosely(text: bytes) -> object:
+    """Return the value of JSON that may have NaN and lone surrogates, which are replaced; None if it is no JSON."""
+    try:
+        return _replace_surrogates(json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _replace_surrogates(value: object) -> object:
+    """Return a value without lone surrogates, which no encoding has."""
+    return json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def _read_opencode_tables(connection: sqlite3.Connection) -> list[Json]:

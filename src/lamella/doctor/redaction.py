@@ -5,6 +5,7 @@ do not. White space, punctuation, times, the shape of ids, and the structure of 
 the texts, because the new words have other tokens.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -19,11 +20,41 @@ from lamella.doctor.blocks import split_prompt
 from lamella.doctor.calls import LoggedCall, WireFormat
 from lamella.doctor.text_changes import TIME_PATTERN
 
-# Fields whose values are words of an API, not texts of a user.
+# Fields whose values are words of an API, not texts of a user, if they look like one word.
 _KEPT_FIELDS = frozenset(
     {
         "type", "role", "model", "cache_control", "prompt_cache_breakpoint", "tool_choice", "effort", "verbosity", "ttl",
         "service_tier", "object", "reasoning_effort", "media_type", "detail", "speed", "mode", "status",
+    }
+)  # fmt: skip
+_MAX_KEPT_CHARS = 40
+# Some providers have long names for models.
+_MAX_MODEL_CHARS = 64
+# Fields with data of a user: no name and no value within them stays.
+_OPAQUE_FIELDS = frozenset(
+    {
+        "input", "arguments", "properties", "$defs", "definitions", "patternProperties", "dependentSchemas",
+        "metadata", "default", "examples", "const", "enum", "internal_chat_message_metadata_passthrough",
+    }
+)  # fmt: skip
+# The names of other fields that stay. Any other name may be a text, so it and its value are redacted.
+_NAMED_FIELDS = frozenset(
+    {
+        "messages", "tools", "functions", "system", "instructions", "content", "text", "refusal", "name", "tool_calls",
+        "tool_call_id", "tool_use_id", "call_id", "id", "output", "reasoning", "reasoning_content", "thinking",
+        "signature", "output_config", "parallel_tool_calls", "response_format", "format", "prompt_cache_key", "function",
+        "custom", "description", "parameters", "input_schema", "schema", "json_schema", "strict", "required", "items",
+        "anyOf", "allOf", "oneOf", "additionalProperties", "$ref", "source", "data", "url", "image_url", "file", "file_id",
+        "file_data", "filename", "title", "context", "citations", "summary", "encrypted_content", "is_error",
+        "budget_tokens", "max_tokens", "max_completion_tokens", "max_output_tokens", "temperature", "top_p", "top_k",
+        "stop", "stop_sequences", "stream", "stream_options", "include_usage", "store", "seed", "n", "usage", "choices",
+        "encoding_format", "function_call", "previous_response_id", "include", "truncation",
+    }
+)  # fmt: skip
+_PART_TYPES = frozenset(
+    {
+        "text", "input_text", "output_text", "refusal", "image", "image_url", "input_image", "document", "file",
+        "input_file",
     }
 )  # fmt: skip
 # Words that the analysis looks for.
@@ -64,15 +95,15 @@ class Redactor:
         line: dict[str, Any] = {
             "timestamp": call.at.isoformat() if call.at else None,
             "conversation": None if call.label is None else self.redact_text(call.label),
-            "request": {"model": call.model, **self._redact_fields(call.body)},
+            "request": self._redact_body(call),
             "response": self._make_response(call),
             "redacted": {
                 "format": call.format,
                 "wire": call.wire.value,
                 "tokens": counts,
                 "has_whole_prompt": call.has_whole_prompt,
-                "known_cause": call.known_cause,
-                "miss_reason": call.miss_reason,
+                "known_cause": self._keep_word(call.known_cause),
+                "miss_reason": self._keep_word(call.miss_reason),
                 "failed": call.failed,
             },
         }
@@ -121,10 +152,32 @@ class Redactor:
             made |= zip(group, sorted(group, key=self._digest), strict=True)
         return made
 
+    def _redact_body(self, call: LoggedCall) -> dict[str, Any]:
+        body = dict(call.body)
+        made: dict[str, Any] = {"model": self._keep_word(call.model, _MAX_MODEL_CHARS)}
+        if isinstance(body.get("model"), str):
+            made["model"] = self._keep_word(body.pop("model"), _MAX_MODEL_CHARS)
+        messages = body.pop("input") if isinstance(body.get("input"), str | list) else None
+        made |= self._redact_fields(body)
+        if messages is not None:
+            made["input"] = self._redact_value(messages, "")
+        return made
+
     def _redact_fields(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            name: value if name in _KEPT_FIELDS else self._redact_value(value, name) for name, value in fields.items()
-        }
+        made: dict[str, Any] = {}
+        is_result = _is_tool_result(fields)
+        for name, value in fields.items():
+            if name in _OPAQUE_FIELDS:
+                made[name] = self._redact_data(value)
+            elif is_result and name in ("content", "output"):
+                made[name] = self._redact_result(value)
+            elif name in _KEPT_FIELDS and isinstance(value, str):
+                made[name] = self._keep_word(value)
+            elif name in _KEPT_FIELDS or name in _NAMED_FIELDS:
+                made[name] = self._redact_value(value, name)
+            else:
+                made[self.redact_text(name)] = self._redact_data(value)
+        return made
 
     def _redact_value(self, value: Any, name: str) -> Any:  # noqa: ANN401 - any JSON
         if isinstance(value, str):
@@ -133,12 +186,58 @@ class Redactor:
             return self.redact_text(value)
         if isinstance(value, list):
             return [self._redact_value(one, "") for one in value]
+        return self._redact_fields(value) if isinstance(value, dict) else value
+
+    def _redact_data(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
+        """Return data of a user with no name and no value of the original; only its structure stays."""
+        if isinstance(value, str):
+            return self.redact_text(value)
+        if isinstance(value, list):
+            return [self._redact_data(one) for one in value]
         if isinstance(value, dict):
-            # Names of parameters of tools are texts, too.
-            if name in ("properties", "input", "arguments"):
-                return {self._redact_words(key): self._redact_value(one, "") for key, one in value.items()}
-            return self._redact_fields(value)
+            return {self.redact_text(name): self._redact_data(one) for name, one in value.items()}
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return self._redact_number(value)
         return value
+
+    def _redact_result(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
+        """Return what a tool returned: texts and images as parts of a message, or any data."""
+        if not isinstance(value, list):
+            return self._redact_data(value)
+        made: list[Any] = []
+        for one in value:
+            if not isinstance(one, dict):
+                made.append(self._redact_data(one))
+            elif isinstance(one.get("type"), str) and one["type"] in _PART_TYPES:
+                made.append(self._redact_fields(one))
+            else:
+                # The analysis reads the text of any part.
+                made.append(
+                    {
+                        name if name == "text" else self.redact_text(name): self._redact_data(field)
+                        for name, field in one.items()
+                    }
+                )
+        return made
+
+    def _redact_number(self, value: float) -> float:
+        """Return another number with as many digits; a time stays."""
+        text = repr(value)
+        if isinstance(value, int):
+            return int(self.redact_text(text))
+        if not math.isfinite(value):
+            return value
+        mantissa, mark, exponent = text.partition("e")
+        made = self.redact_text(mantissa)
+        if made.endswith("0") and not mantissa.endswith("0"):
+            made = f"{made[:-1]}1"
+        return float(f"{made}{mark}{exponent}")
+
+    def _keep_word(self, value: str | None, limit: int = _MAX_KEPT_CHARS) -> str | None:
+        """Return a value that looks like one word of an API as it is, and any other value redacted."""
+        if value is None or (len(value) <= limit and not any(letter.isspace() for letter in value)):
+            return value
+        return self.redact_text(value)
 
     def _make_response(self, call: LoggedCall) -> dict[str, Any]:
         usage = call.usage
@@ -152,6 +251,13 @@ class Redactor:
                 "cache_write_1h_tokens": usage.written_long,
             }
         return response
+
+
+def _is_tool_result(fields: Mapping[str, Any]) -> bool:
+    kind = fields.get("type")
+    return fields.get("role") in ("tool", "function") or (
+        isinstance(kind, str) and kind.endswith(("tool_result", "_output"))
+    )
 
 
 def restore_redacted_call(call: LoggedCall, details: Mapping[str, Any]) -> LoggedCall:

@@ -4,8 +4,13 @@ import json
 import re
 from enum import StrEnum
 
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_DAY = r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*"
+# Whole names only: a word such as "friend" or "Monica" is no time.
+_MONTH = (
+    r"(?:jan(?:uary?|uari|vier)?|feb(?:ruary?|ruari)?|mar(?:ch|et|s|zo)?|apr(?:il)?|mayo?|june?|junio?|july?|julio?"
+    r"|aug(?:ust(?:us)?)?|sep(?:t|tember|tembre|tiembre)?|oct(?:ober|obre|ubre)?|nov(?:ember|embre|iembre)?"
+    r"|dec(?:ember|embre)?)"
+)
+_DAY = r"(?:mon(?:day)?|tue(?:s|sday)?|wed(?:nesday)?|thu(?:r|rs|rsday)?|fri(?:day)?|sat(?:urday)?|sun(?:day)?)"
 TIME_PATTERN = re.compile(
     rf"""\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}
         (?:[t ,]+\d{{1,2}}:\d{{2}}(?::\d{{2}}(?:[.,]\d+)?)?)?(?:\s?(?:z|utc|gmt|[+-]\d{{2}}:?\d{{2}})\b)?

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from time import monotonic
 
 import pytest
 from tests.planted_logs import make_log
@@ -247,3 +248,30 @@ def test_damaged_logs_are_read_as_far_as_they_can_be(seed: int) -> None:
         diagnosis = examine(calls)
         assert diagnosis.requests == len(calls)
         assert 0 <= diagnosis.reached <= diagnosis.reachable
+
+
+def test_damaged_gzip_files_are_counted() -> None:
+    lines = make_log(31, None, "chat")
+    for text in ("\n".join(lines), f"[{','.join(lines)}]"):
+        whole = gzip.compress(text.encode())
+        for at in (10, 12, len(whole) // 2, len(whole) - 6):
+            for damage in (b"\xff" * 6, b"\x00" * 6):
+                _, reader = read_calls(whole[:at] + damage + whole[at + 6 :])
+                assert reader.unread >= 1
+                assert any("damaged" in one for one in reader.examples)
+
+
+def test_lone_surrogates_are_replaced() -> None:
+    body = '{"model": "gpt-5", "messages": [{"role": "user", "content": "caf\\ud83d and \\udc00 \\ud83d\\ude00"}]}'
+    for text in (f'{{"request": {body}}}', f'[{{"request": {body}}}]'):
+        calls, reader = read_calls(text)
+        assert (len(calls), reader.unread) == (1, 0)
+        assert calls[0].body["messages"][0]["content"] == "caf? and ? \U0001f600"
+        assert examine(calls).requests == 1
+
+
+def test_deeply_nested_document_is_given_up_soon() -> None:
+    start = monotonic()
+    calls, reader = read_calls("[" * 400_000)
+    assert (calls, reader.unread) == ([], 1)
+    assert monotonic() - start < 10
