@@ -43,7 +43,7 @@ def doctor(
 ) -> int:
     """Show what the requests in a log cost, which of it was avoidable, and why.
 
-    lamella doctor requests.jsonl
+    lamella doctor examples/requests.jsonl
     """
     if as_json and annotations:
         raise UsageError("Use either --json or --annotations, not both.", hint="Run the command twice.")

@@ -555,7 +555,7 @@ def revise(
 ) -> None:
     """Send the submitted stage back with what is to change.
 
-    lamella workflow paper revise coffee "Shorten the background"
+    lamella workflow paper revise tea "Shorten the background"
     """
     with _open_workflow(context, session, store) as (conversation_log, _):
         _print_progress(conversation_log, conversation_log.request_stage_changes(note), store=store, as_json=as_json)

@@ -70,7 +70,7 @@ class PromptWarmup:
         self._warmup_task: Task[None] | None = None
         self._keep_alive_task: Task[None] | None = None
         self._warm_up: Callable[[Sequence[Message]], Coroutine[Any, Any, None]] | None = getattr(
-            opened.get_send_context().provider, "warm", None
+            opened.get_send_context().provider, "warm_up_cache", None
         )
 
     @property
