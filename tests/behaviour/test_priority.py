@@ -108,12 +108,12 @@ def test_oversized_question_is_named_and_not_cut() -> None:
 
 def test_setup_is_kept_by_pin_not_by_position() -> None:
     setup = note("setup.md", "This is how we work. " * 30, policy=AttachmentPolicy.PIN)
-    story = Story(make_rules(ONLY)).say("Read this first.", "I did.", attaching(setup))
+    story = Story(make_rules(ONLY)).say("This is the set-up.", "I see.", attaching(setup))
     for number in range(12):
         story.say(f"Question {number}?", PROSE)
     story.compact()
     assert setup.text in story.sent()
-    assert "Read this first." not in story.sent()
+    assert "This is the set-up." not in story.sent()
 
 
 def test_answers_are_removed_before_questions_then_both() -> None:

@@ -36,6 +36,11 @@ def test_install_hints_name_existing_extras() -> None:
     asked = set(
         re.findall(r'install_hint\("(\w+)"\)|SdkPackage\(.*extra="(\w+)"|FileFormat\.\w+: \(".+", "(\w+)"\)', told)
     )
-    assert {name for pair in asked for name in pair if name} == set(extras)
+    found = {name for pair in asked for name in pair if name}
+    if 'PAPER_EXTRA = "paper"' in told:
+        found.add("paper")
+    # Who uses one of these has installed the framework, or the module itself cannot be imported.
+    frameworks = {"langchain", "openai-agents", "pydantic-ai"}
+    assert found == set(extras) - frameworks
     assert install_hint("local").endswith('pip install ".[local]"')
     assert "lamella[" not in told

@@ -41,7 +41,7 @@ def doctor(
         bool, typer.Option("--annotations", help="Print each finding as a GitHub annotation.")
     ] = False,
 ) -> int:
-    """Show what the requests in a log cost, which of it was avoidable, and why.
+    """Show what requests in a log cost, what was avoidable, and why.
 
     lamella doctor examples/requests.jsonl
     """

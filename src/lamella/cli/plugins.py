@@ -9,7 +9,7 @@ _NO_PLUGINS_MESSAGE = "No plugins installed. To write one, see docs/how-to/write
 
 
 def plugins(*, as_json: JsonOption = False) -> None:
-    """List the plugins that installed packages bring, and why some are skipped.
+    """List plugins of installed packages, and those that are skipped.
 
     lamella plugins
     """

@@ -62,7 +62,7 @@ _LIST_MARKUP = re.compile(r"\A[ \t]*(?:(?:[*+\u2022-]+|\d{1,3}[.)])[ \t]+)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+\S|^=+\s*$|\s*§\s*\d")
 _QUOTE_LINE = re.compile(r" {0,3}[>|]")
 _SPEAKER_LINE = re.compile(
-    r"\s*(?:[\[(]?\d{1,4}[-:./]\d{1,2}(?:[-:./]\d{1,4})*[^\w\n]*(?:[ap]m)?[\])]?\s*[-\u2013]?\s*){0,2}"
+    r"\s*(?:[\[(]?\d{1,4}[-:./]\d{1,2}(?:[-:./]\d{1,4})*+[^\w\n]*(?:[ap]m)?[\])]?\s*[-\u2013]?\s*){0,2}"
     r"(?:[-*]\s+)?[*_<@]{0,3}(?P<name>[^\W\d_][\w.'\u2019-]*(?:[ /][^\W_][\w.'\u2019-]*){0,3})[>*_]{0,3}\s?[:\uff1a]\s*[*_]{0,3}\s*\S"
 )
 _STAMPED_LINE = re.compile(
@@ -70,7 +70,7 @@ _STAMPED_LINE = re.compile(
     re.IGNORECASE,
 )
 _FORWARD_LINE = re.compile(
-    r"\s*(?:-{2,}.*(?:forwarded|original|weitergeleitet|ursprüngliche|diteruskan|転送|元のメッセージ).*"
+    r"\s*(?:-{2,}+.*(?:forwarded|original|weitergeleitet|ursprüngliche|diteruskan|転送|元のメッセージ).*"
     r"|(?:begin )?forwarded message.*|on .{4,80}\bwrote:|am .{4,80}\bschrieb\b.*:|pada .{4,80}\bmenulis:"
     r"|fwd?:.*|wg:.*)$",
     re.IGNORECASE,
