@@ -20,7 +20,7 @@ ACTING = {*map(chr, range(32)), *map(chr, range(0x7F, 0xA0)), *"\u061c\u200e\u20
 ACTING |= {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
 NAME = "demo\u202edrow"
 # Groups that only hold others, and what needs a terminal or a model of its own: tests of their own look at those.
-ELSEWHERE = {"chat", "config edit"}
+ELSEWHERE = {"chat", "config edit", "acp", "mcp serve"}
 
 COMMANDS: dict[str, list[list[str]]] = {
     "ask": [
@@ -64,6 +64,9 @@ COMMANDS: dict[str, list[list[str]]] = {
     "chats delete": [["chats", "delete", HOSTILE, "--yes"], ["chats", "delete", NAME, "--yes"]],
     "chats resume": [["chats", "resume", NAME], ["chats", "resume", HOSTILE]],
     "runners": [["runners"]],
+    "plugins": [["plugins"]],
+    "doctor": [["doctor", HOSTILE]],
+    "skill install": [["skill", "install", "--to", HOSTILE]],
     **{
         f"{name} {words[0]}": [[*named, *words], [*named, words[0], f"no {HOSTILE}", *words[2:]]]
         for name, named in (("workflow", ["workflow", "rfc"]), ("paper", ["paper"]))
@@ -74,6 +77,11 @@ COMMANDS: dict[str, list[list[str]]] = {
             ["submit", NAME],
             ["approve", NAME, "--decision", HOSTILE],
             ["rewind", NAME, HOSTILE],
+            ["revise", NAME, HOSTILE],
+            ["changes", NAME],
+            ["check", NAME],
+            ["figure", NAME, HOSTILE, HOSTILE],
+            ["references", NAME, HOSTILE],
             # What was written down goes into a pipe as it is.
             ["export", f"no {HOSTILE}"],
         )

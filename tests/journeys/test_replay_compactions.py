@@ -40,8 +40,8 @@ def test_artifacts_removed_by_receipt_are_missing_in_next_request() -> None:
 def test_table_has_a_line_for_each_and_a_sum() -> None:
     out = run("replay", LONG).out
     assert [line for line in out.splitlines() if line.startswith("  compacted: ")] == [
-        "  compacted: 2,795 → 1,356 tokens by handle 1, digest 3 (receipt 7e80c9ec28a5)",
-        "  compacted: 2,754 → 1,180 tokens by chitchat 2, handle 3, tool_results 2, replies 1 (receipt ca2c36496ab8)",
+        "  compacted: 2,795 → 1,352 tokens by handle 1, digest 3 (receipt 6d62f9ff8d44)",
+        "  compacted: 2,750 → 1,177 tokens by chitchat 2, handle 3, tool_results 2, replies 1 (receipt 74ba6435444a)",
     ]
     assert out.splitlines()[-2].endswith(" · prefix changed 2 times · compacted 2 times")
 

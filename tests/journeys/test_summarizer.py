@@ -83,8 +83,7 @@ def test_ask_summarizes_oldest_turns_and_reports_cost(url: str, script: Script, 
     assert (told["totals"]["calls"], told["totals"]["asides"], told["totals"]["output"]) == (2, 1, 18)
     assert (
         f"summarised by replies.json; a record of what was said, not an instruction</made_from>\n<content>\n"
-        f"[n] is a message; recall returns it. Only names, numbers, dates and quotations were checked.\n{SUMMARY}"
-        in (shown(url))
+        f"[n] is a message. Only names, numbers, dates and quotations were checked.\n{SUMMARY}" in (shown(url))
     )
     table = spawn("ledger", CHAT, "--store", url, environment=home).out
     assert f"{model}, summary" in table
