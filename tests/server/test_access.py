@@ -259,7 +259,9 @@ def test_every_address_hides_conversations_of_other_owners(
             continue
         tried += 1
         query = {"q": "x", "name": "x", "provider": "anthropic"}
-        path = path.format(conversation=key, message=message, number=1, rule="1", image="plan.png", permission="w1")
+        path = path.format(
+            conversation=key, message=message, number=1, rule="1", image="plan.png", permission="w1", key="sleep"
+        )
         given = {"files": {"files": b"x"}} if path.endswith("/files") else {"json": example.get("request")}
         refused = guarded.client.request(method, path, params=query, headers=ben, **given)
         assert (refused.status_code, refused.json()["error"]["code"]) == (404, "not_found"), address

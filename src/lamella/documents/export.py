@@ -130,11 +130,12 @@ def export_document(
     template: Path | None = None,
     date: str = "",
     image_folder: str = "",
+    max_seconds: float = MAX_SECONDS,
 ) -> ExportedDocument:
     """Return a document in a format, with citations in a style.
 
     ``template`` is a reference document (docx), a Typst template (pdf), or a template of Pandoc (html, LaTeX). LaTeX and
-    Markdown refer to images in ``image_folder``.
+    Markdown refer to images in ``image_folder``. A pdf that is not made within ``max_seconds`` raises ``DocumentError``.
     """
     find_pandoc()
     style_path = find_style(style)
@@ -162,7 +163,7 @@ def export_document(
         if format_ is DocumentFormat.DOCX:
             content = (folder / _DOCX_NAME).read_bytes()
         elif format_ is DocumentFormat.PDF:
-            content = _compile_pdf(content, folder)
+            content = _compile_pdf(content, folder, max_seconds=max_seconds)
     return ExportedDocument(
         format=format_,
         content=content,
@@ -308,7 +309,7 @@ except typst.TypstError as error:
 """
 
 
-def _compile_pdf(source: bytes, folder: Path) -> bytes:
+def _compile_pdf(source: bytes, folder: Path, *, max_seconds: float) -> bytes:
     if find_spec("typst") is None:
         raise ExtraNotInstalledError("The package typst is not installed.", hint=install_hint(PAPER_EXTRA))
     path, made = folder / _SOURCE_NAME, folder / _PDF_NAME
@@ -316,10 +317,10 @@ def _compile_pdf(source: bytes, folder: Path) -> bytes:
     # -P: Python imports nothing from the folder in which the user works.
     command = [sys.executable, "-P", "-c", _COMPILE, str(path), str(made), str(folder)]
     try:
-        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=MAX_SECONDS, check=False)
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=max_seconds, check=False)
     except subprocess.TimeoutExpired as error:
         raise DocumentError(
-            f"Typst did not finish within {MAX_SECONDS} seconds.", hint="Shorten the work, or leave out its figures."
+            f"Typst did not finish within {max_seconds} seconds.", hint="Shorten the work, or leave out its figures."
         ) from error
     if done.returncode:
         reason = " ".join(done.stderr.decode("utf-8", "replace").split())[:500]
