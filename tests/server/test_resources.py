@@ -174,7 +174,7 @@ def test_range_is_compacted_and_bytes_before_it_are_unchanged() -> None:
 
 def test_rules_are_detected_added_and_removed(server: RunningServer) -> None:
     path = f"/v1/conversations/{server.begin('ruled')}"
-    message = server.ask("ruled", "From now on, always answer in French. When does it open?")["message"]
+    message = server.ask("ruled", "From now on, always answer in French. When does the office open?")["message"]
     found = get(server, f"{path}/rules")["rules"]
     assert [(one["by"], one["message"], one["turn"]) for one in found] == [("found", message, 1)]
     added = post(server, f"{path}/rules", {"text": "Answer in one sentence."}, 201)

@@ -56,7 +56,9 @@ def test_wrong_types_in_a_body_are_refused(server: RunningServer, route: str) ->
     method, _, path = route.partition(" ")
     server.client.post("/v1/conversations", json={"name": "known"})
     known = server.ask("known", "When?")["message"]
-    path = path.format(conversation="known", message=known, fact="f1", rule="r1", number=1)
+    path = path.format(
+        conversation="known", message=known, fact="f1", rule="r1", number=1, permission="w1", key="sleep"
+    )
     body = EXAMPLES[route]["request"]
     # Whole answers: an error in a stream would come with status 200.
     body = {**body, "stream": False} if isinstance(body, dict) and "stream" in body else body
