@@ -158,7 +158,7 @@ class MemoryFileStore:
         """
         file = RECENT_FILE if kind is FactKind.RECENT else FACTS_FILE
         fact = normalize_fact(_validate_fact_text(text), kind, conversation_key=conversation_key)
-        with self._hold_memory_lock():
+        with self._lock_memory_file():
             same, after = self._with_fact(fact, file, self._read_file(file))
             if same is not None:
                 return same, False
@@ -207,7 +207,7 @@ class MemoryFileStore:
         # Checked first without the locks: ``_locked`` would create the folder even if there is nothing to remove.
         if all(fact.conversation_key != conversation_key for fact in self.read()):
             return False
-        with self._hold_memory_lock():
+        with self._lock_memory_file():
             text = self._read_file(RECENT_FILE)
             from_conversation = [
                 one for one in parse_facts(text, is_recent_file=True) if one[0].conversation_key == conversation_key
@@ -218,7 +218,7 @@ class MemoryFileStore:
 
     def _change_fact(self, selector: str, change: Callable[[Fact], Fact | None]) -> Fact:
         """Replace one fact, or remove it if ``change`` returns None. Return the new fact, or the removed one."""
-        with self._hold_memory_lock():
+        with self._lock_memory_file():
             facts = [(file, one) for file, found in self._read_all_facts() for one in found]
             file, found = facts[_find_fact_index(selector, [one[0] for _, one in facts])]
             after = change(found[0])
@@ -253,7 +253,7 @@ class MemoryFileStore:
         (replace_file if path.exists() else write_new_file)(path, data)
 
     @contextmanager
-    def _hold_memory_lock(self) -> Iterator[None]:
+    def _lock_memory_file(self) -> Iterator[None]:
         """Lock the memory while files are read and rewritten.
 
         Otherwise a line could be lost if two writers add facts at once. The thread lock covers this process, the lock

@@ -319,7 +319,7 @@ def answer_recall(arguments: Mapping[str, object], recall: SearchFunction, *, ma
             "prompt itself."
         )
     if start is None and any(_is_id_of_tool_result(query, one) for one in found):
-        # A placeholder names a cleared result by its id. Whoever follows it wants the result and not a passage of it.
+        # A placeholder names a cleared result by its id. A model that asks for this id wants the whole result.
         start = 0
     if start is None:
         return "\n\n".join(_render_hits(found, max_chars))

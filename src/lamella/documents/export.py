@@ -272,7 +272,7 @@ def _list_arguments(
 
 
 def _without_unsafe_links(item: CslItem) -> CslItem:
-    """Return a reference without addresses such as ``javascript://``, of which citation styles make links."""
+    """Return a reference without addresses such as ``javascript://``, because citation styles turn addresses into links."""
     return {
         name: value
         for name, value in item.items()

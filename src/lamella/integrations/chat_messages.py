@@ -51,7 +51,7 @@ class ChatHistories:
     def prepare(
         self, messages: Sequence[ChatMessage], *, tools: Sequence[ChatMessage] = (), model: str | None = None
     ) -> list[ChatMessage]:
-        """Return the messages to send in place of these; if they cannot be prepared, these themselves."""
+        """Return the messages to send instead of these; if they cannot be prepared, return these."""
         converted = self._histories.convert_request(
             lambda: (*_read_messages(messages), [_read_tool(one) for one in tools])
         )

@@ -41,7 +41,7 @@ Converted = TypeVar("Converted")
 _MAX_HISTORIES = 64
 # The fewest characters by which a message is recognised again in a rewritten history. "Yes" proves nothing.
 _MIN_TELLING_CHARS = 40
-# Stands for signed reasoning in a reply, in a form that the planner recognises as signed.
+# Marks a reply as one with signed reasoning, in a form that the planner recognises.
 _SIGNED_REPLY = ProviderReply(format="host", json='[{"type":"thinking"}]')
 
 
@@ -78,7 +78,7 @@ class HostMessage:
 class PreparedMessage:
     """A message to send.
 
-    ``position`` is the position of the host's message that it stands for, or None if Lamella wrote it. ``text`` is None
+    ``position`` is the position of the host's message that is sent, or None if Lamella wrote this one. ``text`` is None
     if the host's message is sent unchanged. ``without_reasoning`` says that its signed reasoning has become invalid.
     """
 
@@ -186,7 +186,7 @@ class HostHistories:
     def prepare(
         self, messages: Sequence[HostMessage], *, system: str, tools: Sequence[Tool], model: str | None
     ) -> PreparedHistory | None:
-        """Return what to send in place of these messages, or None if they are to be sent unchanged.
+        """Return the messages to send instead of these, or None if these are to be sent unchanged.
 
         A model that the settings name is used for windows and prices instead of ``model``.
         """
@@ -305,7 +305,7 @@ def _is_beginning_of(followed: _FollowedHistory, messages: Sequence[HostMessage]
 
 
 def _was_rewritten(followed: _FollowedHistory, messages: Sequence[HostMessage]) -> bool:
-    """Return whether messages of this history are there again behind others than those in front of which they were."""
+    """Return whether the host changed or removed messages of this history and kept later ones."""
     known, common = followed.messages, 0
     while common < min(len(known), len(messages)) and known[common] == messages[common]:
         common += 1
@@ -430,7 +430,7 @@ def _match_request(followed: _FollowedHistory) -> PreparedHistory | None:
         else:
             place = _find_text(sent, messages, followed.texts, next_place)
         if place is None and not sent.text and not sent.calls:
-            # It stands for an answer that the host does not have.
+            # Lamella keeps an empty answer to a question that the host left unanswered.
             continue
         if place is None:
             prepared.append(PreparedMessage(role=_host_role(sent), position=None, text=sent.text))

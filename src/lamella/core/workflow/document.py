@@ -27,7 +27,7 @@ from lamella.core.workflow.references import (
     find_cross_references,
     format_reference,
     index_references,
-    missing_details,
+    list_missing_details,
 )
 from lamella.core.workflow.session import (
     SOURCE_FIELDS,
@@ -340,7 +340,7 @@ def _find_reference_problems(document: WorkflowDocument, phrases: WorkflowPhrase
             message = phrases.problem_uncited.format(key=key, reference=format_reference(item))
             yield DocumentProblem(code="reference_uncited", message=message)
             continue
-        missing = missing_details(item)
+        missing = list_missing_details(item)
         if missing:
             details = ", ".join(phrases.details[name] for name in missing)
             message = phrases.problem_details.format(key=key, details=details)

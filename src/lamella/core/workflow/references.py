@@ -282,7 +282,7 @@ def author_names(item: CslItem, *, field: str = "author") -> list[str]:
     ]
 
 
-def missing_details(item: CslItem) -> list[str]:
+def list_missing_details(item: CslItem) -> list[str]:
     """Return the details that a bibliography needs and this reference lacks: author, year, title."""
     missing = [] if author_names(item) or author_names(item, field="editor") else ["author"]
     missing += [] if reference_year(item).casefold() not in _UNKNOWN_VALUES else ["year"]

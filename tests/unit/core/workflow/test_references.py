@@ -13,8 +13,8 @@ from lamella.core.workflow.references import (
     format_reference,
     index_references,
     is_same_source,
+    list_missing_details,
     make_reference_key,
-    missing_details,
     normalize_url,
     parse_name,
     reference_year,
@@ -135,7 +135,7 @@ def test_wrong_reference_is_refused(wrong: object) -> None:
         to_reference(wrong)
 
 
-def test_reference_added_twice_keeps_its_key_and_gets_missing_details() -> None:
+def test_reference_added_twice_keeps_its_key_and_gets_list_missing_details() -> None:
     first = add_references({}, [{"title": "Coffee and Sleep", "author": ["Sari, Rina"], "year": 2021}])
     known = {str(item["id"]): item for item in first.items}
     again = add_references(known, [{"title": "Coffee and sleep.", "year": "2021", "doi": "10.1000/abc"}])
@@ -210,4 +210,4 @@ def test_key_is_made_of_author_and_year_or_title() -> None:
         == "mullerłuk2020"
     )
     assert make_reference_key({"title": "The coffee book"}) == "coffee"
-    assert missing_details({"title": "The coffee book"}) == ["author", "year"]
+    assert list_missing_details({"title": "The coffee book"}) == ["author", "year"]
